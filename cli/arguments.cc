@@ -118,12 +118,12 @@ void add_rule_options(CLI::App& app, AccessSettings& access) {
       ->group("Rules");
 }
 
-void add_common(CLI::App& command, Settings& settings) {
+void add_common(CLI::App& command, CliSettings& settings) {
   command.add_flag("--json", settings.json, "Print JSON");
   command.footer(kFooter);
 }
 
-void add_at(CLI::App& command, Settings& settings) {
+void add_at(CLI::App& command, CliSettings& settings) {
   command
       .add_option(
           "--at", settings.at,
@@ -134,7 +134,7 @@ void add_at(CLI::App& command, Settings& settings) {
       ->check(command_line::not_empty());
 }
 
-void add_time_zone(CLI::App& command, Settings& settings) {
+void add_time_zone(CLI::App& command, CliSettings& settings) {
   command
       .add_option("--time-zone", settings.time_zone,
                   "Write dates and times by the clocks of this zone, such as Europe/Berlin; "
@@ -151,7 +151,7 @@ void add_input(CLI::App& command, std::string& input, const char* one_line) {
 }
 
 // What check and explain have in common.
-void add_question(CLI::App& command, QuestionSettings& question, Settings& settings) {
+void add_question(CLI::App& command, QuestionSettings& question, CliSettings& settings) {
   command.add_option("user", question.user, "User id");
   command.add_option("candidates", question.candidates, "Campaigns, or campaign/creative");
   command.add_option("--segment", question.segments,
@@ -168,14 +168,14 @@ void add_question(CLI::App& command, QuestionSettings& question, Settings& setti
   command.footer(kQuestionFooter);
 }
 
-CLI::App* add_check(CLI::App& app, Settings& settings) {
+CLI::App* add_check(CLI::App& app, CliSettings& settings) {
   CLI::App* command =
       app.add_subcommand("check", "Which of these candidates may be shown to the user?");
   add_question(*command, settings.check, settings);
   return command;
 }
 
-CLI::App* add_show(CLI::App& app, Settings& settings) {
+CLI::App* add_show(CLI::App& app, CliSettings& settings) {
   CLI::App* command = app.add_subcommand("show", "Show what is recorded about the user");
   command->add_option("user", settings.show.user, "User id");
   add_input(*command, settings.show.input, R"({"user":"u1","at":...})");
@@ -190,14 +190,14 @@ CLI::App* add_show(CLI::App& app, Settings& settings) {
   return command;
 }
 
-CLI::App* add_explain(CLI::App& app, Settings& settings) {
+CLI::App* add_explain(CLI::App& app, CliSettings& settings) {
   CLI::App* command = app.add_subcommand(
       "explain", "Show every rule that applies, its count, and when it allows again");
   add_question(*command, settings.explain, settings);
   return command;
 }
 
-CLI::App* add_rules(CLI::App& app, Settings& settings) {
+CLI::App* add_rules(CLI::App& app, CliSettings& settings) {
   CLI::App* command =
       app.add_subcommand("rules", "Show which rules are loaded, their source and their age");
   command->add_flag("--check", settings.rules.check,
@@ -208,7 +208,7 @@ CLI::App* add_rules(CLI::App& app, Settings& settings) {
 }
 
 // Which topic, and how to reach Kafka: all but the brokers.
-void add_topic(CLI::App& command, KafkaSettings& kafka) {
+void add_topic(CLI::App& command, TopicSettings& kafka) {
   command.add_option("--topic", kafka.topic, "Topic of the events")->capture_default_str();
   command
       .add_option("--kafka-config", kafka.config_file,
@@ -221,14 +221,14 @@ void add_topic(CLI::App& command, KafkaSettings& kafka) {
       ->type_name("NAME=VALUE");
 }
 
-void add_kafka(CLI::App& command, KafkaSettings& kafka) {
+void add_kafka(CLI::App& command, TopicSettings& kafka) {
   command.add_option("--brokers", kafka.brokers, "Kafka bootstrap servers")
       ->envname("FCAP_BROKERS")
       ->capture_default_str();
   add_topic(command, kafka);
 }
 
-CLI::App* add_audit(CLI::App& app, Settings& settings) {
+CLI::App* add_audit(CLI::App& app, CliSettings& settings) {
   AuditSettings& audit = settings.audit;
   CLI::App* command = app.add_subcommand(
       "audit",
@@ -267,7 +267,7 @@ CLI::App* add_audit(CLI::App& app, Settings& settings) {
   return command;
 }
 
-CLI::App* add_erase(CLI::App& app, Settings& settings) {
+CLI::App* add_erase(CLI::App& app, CliSettings& settings) {
   EraseSettings& erase = settings.erase;
   CLI::App* command = app.add_subcommand(
       "erase",
@@ -289,7 +289,7 @@ CLI::App* add_erase(CLI::App& app, Settings& settings) {
   return command;
 }
 
-CLI::App* add_simulate(CLI::App& app, Settings& settings) {
+CLI::App* add_simulate(CLI::App& app, CliSettings& settings) {
   SimulateSettings& simulate = settings.simulate;
   CLI::App* command = app.add_subcommand(
       "simulate", "Apply rule sets to an impression log and compare what each would have blocked");
@@ -330,7 +330,7 @@ CLI::App* add_simulate(CLI::App& app, Settings& settings) {
 }
 
 // What the updater's configuration says of options that were not given.
-Status take_config(const CLI::App& app, const CLI::App* command, Settings& settings) {
+Status take_config(const CLI::App& app, const CLI::App* command, CliSettings& settings) {
   if (settings.updater_config.empty()) return {};
   const auto is_given = [&](const char* name) {
     const CLI::Option* option = app.get_option_no_throw(name);
@@ -359,7 +359,7 @@ int wrong_use(const std::vector<std::string>& mistakes, const CLI::App* command,
 
 }  // namespace
 
-std::optional<int> parse_command_line(int argc, const char* const* argv, Settings& settings,
+std::optional<int> parse_command_line(int argc, const char* const* argv, CliSettings& settings,
                                       Streams streams) {
   CLI::App app("Frequency caps: check, explain, inspect and erase.", "fcap");
   app.set_version_flag("--version", "fcap " FCAP_VERSION);
@@ -407,13 +407,13 @@ std::optional<int> parse_command_line(int argc, const char* const* argv, Setting
   if (const auto mistakes = command_line::mistakes_of(app); !mistakes.empty()) {
     return wrong_use(mistakes, given(), streams);
   }
-  if (check->parsed()) settings.command = Settings::Command::kCheck;
-  if (show->parsed()) settings.command = Settings::Command::kShow;
-  if (explain->parsed()) settings.command = Settings::Command::kExplain;
-  if (rules->parsed()) settings.command = Settings::Command::kRules;
-  if (audit->parsed()) settings.command = Settings::Command::kAudit;
-  if (simulate->parsed()) settings.command = Settings::Command::kSimulate;
-  if (erase->parsed()) settings.command = Settings::Command::kErase;
+  if (check->parsed()) settings.command = CliSettings::Subcommand::kCheck;
+  if (show->parsed()) settings.command = CliSettings::Subcommand::kShow;
+  if (explain->parsed()) settings.command = CliSettings::Subcommand::kExplain;
+  if (rules->parsed()) settings.command = CliSettings::Subcommand::kRules;
+  if (audit->parsed()) settings.command = CliSettings::Subcommand::kAudit;
+  if (simulate->parsed()) settings.command = CliSettings::Subcommand::kSimulate;
+  if (erase->parsed()) settings.command = CliSettings::Subcommand::kErase;
   const auto has_user = [](const CLI::App* command) {
     return command->get_option("user")->count() > 0;
   };

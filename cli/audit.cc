@@ -38,8 +38,9 @@ void Audit::add(const events::Event& event, Instant published_at, bool fail_open
     return;
   }
   auto found = users_.find(event.user_id);
-  if (found == users_.end()) found = users_.emplace(std::string(event.user_id), User{}).first;
-  User& user = found->second;
+  if (found == users_.end())
+    found = users_.emplace(std::string(event.user_id), AuditedUser{}).first;
+  AuditedUser& user = found->second;
   // The updater judged it by its own clock when it read the message; the time of publication is
   // the nearest to that which the topic knows.
   const bool in_future = event.time > published_at + options_.allowed_future;
@@ -88,7 +89,7 @@ void Audit::keep_distinct(std::vector<Published>& history, AuditReport& report) 
   history = std::move(distinct);
 }
 
-void Audit::count_over_cap(const User& user) {
+void Audit::count_over_cap(const AuditedUser& user) {
   rules::Evaluator evaluator;
   ledger::Ledger before;
   const auto capped = [&](const ledger::Ledger& ledger, const ledger::Entry& shown) {
@@ -120,8 +121,8 @@ void Audit::count_over_cap(const User& user) {
   }
 }
 
-void Audit::classify_missing(const Published& event, const ledger::Ledger& ledger, const User& user,
-                             Instant now) {
+void Audit::classify_missing(const Published& event, const ledger::Ledger& ledger,
+                             const AuditedUser& user, Instant now) {
   const Instant time = event.entry.time;
   const auto erased_until = std::max(ledger.erased_before(), user.erased_until);
   if (time <= now - options_.retention) {
@@ -139,7 +140,7 @@ void Audit::classify_missing(const Published& event, const ledger::Ledger& ledge
   }
 }
 
-void Audit::compare_user(const User& user, const ledger::Ledger& ledger, Instant now) {
+void Audit::compare_user(const AuditedUser& user, const ledger::Ledger& ledger, Instant now) {
   std::map<Identity, const Published*> missing;
   for (const Published& event : user.history) missing.emplace(identity_of(event.entry), &event);
   for (const ledger::Run& run : ledger.runs()) {

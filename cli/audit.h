@@ -109,7 +109,7 @@ class Audit {
     bool fail_open = false;
     bool in_future = false;
   };
-  struct User {
+  struct AuditedUser {
     std::vector<Published> history;
     std::optional<Instant> erased_until;  ///< what the topic demands
     Instant erasure_published_at;
@@ -117,14 +117,14 @@ class Audit {
 
   [[nodiscard]] bool is_null_user(std::string_view user) const noexcept;
   static void keep_distinct(std::vector<Published>& history, AuditReport& report);
-  void count_over_cap(const User& user);
-  void compare_user(const User& user, const ledger::Ledger& ledger, Instant now);
-  void classify_missing(const Published& event, const ledger::Ledger& ledger, const User& user,
-                        Instant now);
+  void count_over_cap(const AuditedUser& user);
+  void compare_user(const AuditedUser& user, const ledger::Ledger& ledger, Instant now);
+  void classify_missing(const Published& event, const ledger::Ledger& ledger,
+                        const AuditedUser& user, Instant now);
 
   AuditOptions options_;
   std::shared_ptr<const RuleSet> rules_;
-  std::map<std::string, User, std::less<>> users_;
+  std::map<std::string, AuditedUser, std::less<>> users_;
   AuditReport report_;
 };
 

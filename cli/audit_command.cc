@@ -48,7 +48,7 @@ Result<std::vector<std::int64_t>> parse_offsets(std::string_view text, const cha
   return offsets;
 }
 
-Status narrow(std::vector<kafka::Span>& spans, const AuditSettings& audit) {
+Status narrow(std::vector<kafka::OffsetSpan>& spans, const AuditSettings& audit) {
   const auto from = parse_offsets(audit.from_offsets, "--from-offsets");
   if (!from.ok()) return from.status();
   const auto to = parse_offsets(audit.to_offsets, "--to-offsets");
@@ -74,7 +74,7 @@ Status narrow(std::vector<kafka::Span>& spans, const AuditSettings& audit) {
 }
 
 Status read_topic(const std::string& topic, const AuditSettings& settings,
-                  const kafka::Connection& connection, std::chrono::milliseconds timeout,
+                  const kafka::ConnectionOptions& connection, std::chrono::milliseconds timeout,
                   Audit& audit) {
   auto reader = kafka::RangeReader::open(connection, topic, timeout);
   if (!reader.ok()) return reader.status();
@@ -86,7 +86,7 @@ Status read_topic(const std::string& topic, const AuditSettings& settings,
     return Status::error(StatusCode::kInvalidArgument, "--config: " + signatures.status().text());
   }
   const auto decoder = events::make_json_event_decoder();
-  return reader.value()->read(spans.value(), [&](const kafka::Message& message) {
+  return reader.value()->read(spans.value(), [&](const kafka::RangeMessage& message) {
     events::Event event;
     if (audit.too_large(message.value) || decoder->decode_one(message.value, event) ||
         (signatures.value() && audit.has_user(event) && signatures.value()->refusal_of(event))) {
@@ -103,7 +103,7 @@ std::vector<std::string> topics_of(const AuditSettings& settings) {
   return topics;
 }
 
-Status read_topics(const AuditSettings& settings, const kafka::Connection& connection,
+Status read_topics(const AuditSettings& settings, const kafka::ConnectionOptions& connection,
                    std::chrono::milliseconds timeout, Audit& audit) {
   for (const std::string& topic : topics_of(settings)) {
     Status status = read_topic(topic, settings, connection, timeout, audit);
@@ -126,7 +126,7 @@ Status nothing_audited(const AuditReport& report, const AuditSettings& audit) {
   return Status::error(StatusCode::kNotFound, "audit: nothing was compared: " + why);
 }
 
-Result<AuditOptions> audit_options(const Settings& settings) {
+Result<AuditOptions> audit_options(const CliSettings& settings) {
   AuditOptions options;
   options.user_prefix = settings.audit.user_prefix;
   options.propagation = std::chrono::milliseconds(settings.audit.propagation_ms);
@@ -212,7 +212,7 @@ void print_text(const AuditReport& report, const AuditOptions& options, std::uin
 
 }  // namespace
 
-int run_audit(const Settings& settings, Streams streams) {
+int run_audit(const CliSettings& settings, Streams streams) {
   const auto timeout = parse_duration(settings.access.timeout, "--timeout");
   if (!timeout.ok()) return fail(streams, timeout.status());
   const auto connection = kafka_connection(settings.audit.kafka, "fcap-audit");

@@ -6,7 +6,7 @@
 namespace fcap::cli {
 namespace {
 
-class Waiting final : public StoreCompletion {
+class WaitingGet final : public StoreCompletion {
  public:
   void complete(const StoreOutcome& outcome) noexcept override {
     const std::lock_guard lock(mutex_);
@@ -52,7 +52,7 @@ class Waiting final : public StoreCompletion {
 
 Result<std::optional<std::string>> blocking_get(Store& store, std::string_view key,
                                                 std::chrono::milliseconds timeout) {
-  Waiting waiting;
+  WaitingGet waiting;
   store.get(key, std::chrono::steady_clock::now() + timeout, waiting);
   Result<CheckedRecord> record = waiting.wait();
   if (!record.ok()) return record.status();
@@ -61,7 +61,7 @@ Result<std::optional<std::string>> blocking_get(Store& store, std::string_view k
 
 Result<CheckedRecord> blocking_get_maybe_stale(Store& store, std::string_view key,
                                                std::chrono::milliseconds timeout) {
-  Waiting waiting;
+  WaitingGet waiting;
   store.get_maybe_stale(key, std::chrono::steady_clock::now() + timeout, waiting);
   return waiting.wait();
 }

@@ -60,7 +60,7 @@ std::optional<std::int64_t> whole_ms(const json& at) {
   return std::nullopt;
 }
 
-Status read_at(const json& object, Question& question) {
+Status read_at(const json& object, CheckQuestion& question) {
   const auto at = object.find("at");
   if (at == object.end() || at->is_null()) return {};
   if (at->is_string()) {
@@ -79,7 +79,7 @@ Status read_at(const json& object, Question& question) {
 }
 
 // No user is an answer of its own, so null is taken; a question that names none is not.
-Status read_user(const json& object, Question& question) {
+Status read_user(const json& object, CheckQuestion& question) {
   if (const std::string* user = text_member(object, "user", "user_id")) {
     question.user = *user;
     return {};
@@ -93,7 +93,7 @@ Status read_user(const json& object, Question& question) {
   return wrong("\"user\" is missing");
 }
 
-Status read_candidates(const json& object, Question& question) {
+Status read_candidates(const json& object, CheckQuestion& question) {
   const auto candidates = object.find("candidates");
   const auto candidate = object.find("candidate");
   if (candidates != object.end()) {
@@ -112,7 +112,7 @@ Status read_candidates(const json& object, Question& question) {
   return {};
 }
 
-Status read_segments(const json& object, Question& question) {
+Status read_segments(const json& object, CheckQuestion& question) {
   const auto segments = object.find("segments");
   if (segments == object.end() || segments->is_null()) return {};
   if (!segments->is_array()) return wrong("\"segments\": must be an array of strings");
@@ -123,9 +123,9 @@ Status read_segments(const json& object, Question& question) {
   return {};
 }
 
-Result<Question> question_of(const json& object, Asks asks) {
+Result<CheckQuestion> question_of(const json& object, Asks asks) {
   if (!object.is_object()) return wrong("must be a JSON object");
-  Question question;
+  CheckQuestion question;
   if (Status status = read_user(object, question); !status.ok()) return status;
   if (asks == Asks::kCandidates) {
     if (Status status = read_candidates(object, question); !status.ok()) return status;
@@ -150,7 +150,7 @@ Result<CandidateText> parse_candidate(std::string_view text) {
   return candidate;
 }
 
-Result<Question> parse_question(std::string_view line, Asks asks) {
+Result<CheckQuestion> parse_question(std::string_view line, Asks asks) {
   if (line.size() > kLineBytesMax) return wrong("the line has more than 4 MiB");
   try {
     // Depth is the parser's heap, not the stack; destruction of deep values is iterative as well.

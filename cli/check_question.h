@@ -23,7 +23,7 @@ struct CandidateText {
 };
 
 /// One check as it is asked on the command line or in a line of input.
-struct Question {
+struct CheckQuestion {
   std::string user;
   std::vector<CandidateText> candidates;
   std::vector<std::string> segments;
@@ -46,6 +46,6 @@ enum class Asks : std::uint8_t { kCandidates, kUserOnly };
 ///
 /// "at" is milliseconds or RFC 3339. A user that is null is the empty one. Unknown members are
 /// ignored. Any bytes are safe.
-Result<Question> parse_question(std::string_view line, Asks asks = Asks::kCandidates);
+Result<CheckQuestion> parse_question(std::string_view line, Asks asks = Asks::kCandidates);
 
 }  // namespace fcap::cli

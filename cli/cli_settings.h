@@ -57,12 +57,12 @@ struct ShowSettings {
   std::vector<std::string> names;  ///< ids that may stand in the record, told by hand
 };
 
-struct RulesSettings {
+struct RulesCommandSettings {
   bool check = false;
 };
 
 /// How to reach Kafka, and which topic there; of the subcommands that do.
-struct KafkaSettings {
+struct TopicSettings {
   std::string brokers = {};
   std::string topic = "impressions";
   /// librdkafka's properties, one "name=value" per line.
@@ -74,7 +74,7 @@ struct KafkaSettings {
 };
 
 struct AuditSettings {
-  KafkaSettings kafka = {.brokers = "127.0.0.1:9092"};
+  TopicSettings kafka = {.brokers = "127.0.0.1:9092"};
   std::vector<std::string> more_topics;  ///< that the same ledgers count, on the same brokers
   std::string user_prefix;
   std::string from_offsets;
@@ -88,14 +88,14 @@ struct AuditSettings {
 struct EraseSettings {
   std::string user;
   std::string input;  ///< users, one per line; "-" is standard input
-  KafkaSettings kafka = {.brokers = "127.0.0.1:9092"};
+  TopicSettings kafka = {.brokers = "127.0.0.1:9092"};
   bool yes = false;
 };
 
 struct SimulateSettings {
   std::vector<std::string> log_files;
   std::vector<std::string> rules_files;
-  KafkaSettings kafka;               ///< without brokers no topic is read
+  TopicSettings kafka;               ///< without brokers no topic is read
   std::vector<std::string> columns;  ///< "NAME=COLUMN": what a CSV log calls a column
   std::string html;
   std::string csv;
@@ -106,8 +106,8 @@ struct SimulateSettings {
 };
 
 /// A whole command line.
-struct Settings {
-  enum class Command : std::uint8_t {
+struct CliSettings {
+  enum class Subcommand : std::uint8_t {
     kNone,
     kCheck,
     kShow,
@@ -117,7 +117,7 @@ struct Settings {
     kSimulate,
     kErase
   };
-  Command command = Command::kNone;
+  Subcommand command = Subcommand::kNone;
   AccessSettings access;
   std::string updater_config;  ///< fcap-updater's file, for what is not given otherwise
   bool json = false;
@@ -126,7 +126,7 @@ struct Settings {
   QuestionSettings check;
   ShowSettings show;
   QuestionSettings explain;
-  RulesSettings rules;
+  RulesCommandSettings rules;
   AuditSettings audit;
   SimulateSettings simulate;
   EraseSettings erase;

@@ -6,13 +6,13 @@
 /// The subcommands. Each gives an ExitCode and says on standard error why it failed.
 namespace fcap::cli {
 
-int run_check(const Settings& settings, Streams streams);
-int run_show(const Settings& settings, Streams streams);
-int run_explain(const Settings& settings, Streams streams);
-int run_rules(const Settings& settings, Streams streams);
-int run_audit(const Settings& settings, Streams streams);
-int run_simulate(const Settings& settings, Streams streams);
-int run_erase(const Settings& settings, Streams streams);
+int run_check(const CliSettings& settings, Streams streams);
+int run_show(const CliSettings& settings, Streams streams);
+int run_explain(const CliSettings& settings, Streams streams);
+int run_rules(const CliSettings& settings, Streams streams);
+int run_audit(const CliSettings& settings, Streams streams);
+int run_simulate(const CliSettings& settings, Streams streams);
+int run_erase(const CliSettings& settings, Streams streams);
 
 /// The whole program.
 int run(int argc, const char* const* argv, Streams streams);

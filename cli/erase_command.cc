@@ -25,7 +25,7 @@ namespace {
 using nlohmann::ordered_json;
 
 // What is to be forgotten.
-struct Erasure {
+struct ErasureOrder {
   std::string user;
   Instant until;
 };
@@ -42,7 +42,7 @@ Status check_user(const std::string& user, const AccessSettings& access) {
   return {};
 }
 
-Result<std::string> message_of(const Erasure& erasure) {
+Result<std::string> message_of(const ErasureOrder& erasure) {
   const ordered_json object = {
       {"user_id", erasure.user}, {"type", "erasure"}, {"timestamp", to_ms(erasure.until)}};
   try {
@@ -52,7 +52,7 @@ Result<std::string> message_of(const Erasure& erasure) {
   }
 }
 
-Result<Instant> until_of(const Settings& settings, Instant now) {
+Result<Instant> until_of(const CliSettings& settings, Instant now) {
   if (settings.at.empty()) return now;
   const Result<Instant> at = parse_at(settings.at, "--at");
   if (!at.ok()) return at.status();
@@ -76,7 +76,7 @@ Result<std::string> user_of_line(const std::string& line) {
   const auto object = ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
   // An id in braces, which is no JSON.
   if (object.is_discarded()) return line;
-  const Result<Question> question = parse_question(line, Asks::kUserOnly);
+  const Result<CheckQuestion> question = parse_question(line, Asks::kUserOnly);
   if (!question.ok()) return question.status();
   if (question.value().at) return wrong("\"at\": give --at, which holds for the whole list");
   return question.value().user;
@@ -102,20 +102,20 @@ Result<std::vector<std::string>> lines_of_list(const std::string& path, std::ist
 }
 
 // Everything that is to be forgotten. A list with one mistake in it erases nobody.
-Result<std::vector<Erasure>> plan(const Settings& settings, Instant now, Streams streams) {
+Result<std::vector<ErasureOrder>> plan(const CliSettings& settings, Instant now, Streams streams) {
   const Result<Instant> until = until_of(settings, now);
   if (!until.ok()) return until.status();
   const EraseSettings& erase = settings.erase;
   if (erase.input.empty()) {
     if (Status status = check_user(erase.user, settings.access); !status.ok()) return status;
-    return std::vector<Erasure>{{erase.user, until.value()}};
+    return std::vector<ErasureOrder>{{erase.user, until.value()}};
   }
   const auto lines = lines_of_list(erase.input, streams.in);
   if (!lines.ok()) return lines.status();
-  std::vector<Erasure> erasures;
+  std::vector<ErasureOrder> erasures;
   for (std::size_t i = 0; i < lines.value().size(); ++i) {
     const Result<std::string> user = user_of_line(lines.value()[i]);
-    Erasure& erasure = erasures.emplace_back(Erasure{{}, until.value()});
+    ErasureOrder& erasure = erasures.emplace_back(ErasureOrder{{}, until.value()});
     if (user.ok()) erasure.user = user.value();
     Status status = user.ok() ? check_user(erasure.user, settings.access) : user.status();
     if (status.ok()) status = message_of(erasure).status();
@@ -127,8 +127,8 @@ Result<std::vector<Erasure>> plan(const Settings& settings, Instant now, Streams
 }
 
 // Yes by flag or by hand. None: there is nobody to ask.
-std::optional<bool> confirmed(const Settings& settings, const std::vector<Erasure>& erasures,
-                              Streams streams) {
+std::optional<bool> confirmed(const CliSettings& settings,
+                              const std::vector<ErasureOrder>& erasures, Streams streams) {
   if (settings.erase.yes) return true;
   const bool can_ask = &streams.in == &std::cin && ::isatty(STDIN_FILENO) != 0;
   if (!can_ask || settings.erase.input == "-") return std::nullopt;
@@ -144,8 +144,8 @@ std::optional<bool> confirmed(const Settings& settings, const std::vector<Erasur
 }
 
 // The audit line: whose events, until when, asked for when, and the message that does it.
-void report(const Settings& settings, const Erasure& erasure, const kafka::Position& position,
-            Instant now, Streams streams) {
+void report(const CliSettings& settings, const ErasureOrder& erasure,
+            const kafka::StoredPosition& position, Instant now, Streams streams) {
   if (settings.json) {
     const ordered_json object = {{"user", erasure.user},
                                  {"erased_until", to_ms(erasure.until)},
@@ -163,8 +163,8 @@ void report(const Settings& settings, const Erasure& erasure, const kafka::Posit
 }
 
 // Publishes and reports one after the other; the first failure ends it.
-Status publish_all(const Settings& settings, const kafka::Connection& connection,
-                   const std::vector<Erasure>& erasures, Streams streams) {
+Status publish_all(const CliSettings& settings, const kafka::ConnectionOptions& connection,
+                   const std::vector<ErasureOrder>& erasures, Streams streams) {
   const auto timeout = parse_duration(settings.access.timeout, "--timeout");
   if (!timeout.ok()) return timeout.status();
   auto publisher = kafka::Publisher::open(connection);
@@ -172,7 +172,7 @@ Status publish_all(const Settings& settings, const kafka::Connection& connection
   for (std::size_t i = 0; i < erasures.size(); ++i) {
     const Result<std::string> message = message_of(erasures[i]);
     if (!message.ok()) return message.status();
-    const Result<kafka::Position> position = publisher.value()->publish(
+    const Result<kafka::StoredPosition> position = publisher.value()->publish(
         settings.erase.kafka.topic, erasures[i].user, message.value(), timeout.value());
     if (!position.ok()) {
       Status failed = with_kafka_options(position.status());
@@ -189,8 +189,8 @@ Status publish_all(const Settings& settings, const kafka::Connection& connection
 
 }  // namespace
 
-int run_erase(const Settings& settings, Streams streams) {
-  const Result<std::vector<Erasure>> erasures = plan(settings, base::wall_now(), streams);
+int run_erase(const CliSettings& settings, Streams streams) {
+  const Result<std::vector<ErasureOrder>> erasures = plan(settings, base::wall_now(), streams);
   if (!erasures.ok()) return fail(streams, erasures.status());
   if (const auto first = message_of(erasures.value().front()); !first.ok()) {
     return fail(streams, first.status());

@@ -78,8 +78,10 @@ Status add_flag(const std::string& flag, kafka::Properties& properties) {
 
 }  // namespace
 
-Result<kafka::Connection> kafka_connection(const KafkaSettings& settings, std::string client_id) {
-  kafka::Connection connection{.brokers = settings.brokers, .client_id = std::move(client_id)};
+Result<kafka::ConnectionOptions> kafka_connection(const TopicSettings& settings,
+                                                  std::string client_id) {
+  kafka::ConnectionOptions connection{.brokers = settings.brokers,
+                                      .client_id = std::move(client_id)};
   for (const auto& [name, value] : settings.of_updater) connection.properties[name] = value;
   if (!settings.config_file.empty()) {
     Status status = add_file(settings.config_file, connection.properties);

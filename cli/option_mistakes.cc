@@ -3,7 +3,7 @@
 namespace fcap::cli {
 namespace {
 
-std::string mistake_in(const QuestionSettings& question, const Settings& settings) {
+std::string mistake_in(const QuestionSettings& question, const CliSettings& settings) {
   const AccessSettings& access = settings.access;
   if (!question.input.empty() && question.has_user) {
     return "USER and CANDIDATE cannot be combined with --input, which holds the questions";
@@ -21,7 +21,7 @@ std::string mistake_in(const QuestionSettings& question, const Settings& setting
   return {};
 }
 
-std::string mistake_in(const ShowSettings& show, const Settings& settings) {
+std::string mistake_in(const ShowSettings& show, const CliSettings& settings) {
   if (show.has_user && !show.input.empty()) {
     return "USER cannot be combined with --input, which holds the users";
   }
@@ -34,19 +34,19 @@ std::string mistake_in(const ShowSettings& show, const Settings& settings) {
 
 }  // namespace
 
-std::string mistake_in(const Settings& settings) {
+std::string mistake_in(const CliSettings& settings) {
   switch (settings.command) {
-    case Settings::Command::kCheck:
+    case CliSettings::Subcommand::kCheck:
       return mistake_in(settings.check, settings);
-    case Settings::Command::kExplain:
+    case CliSettings::Subcommand::kExplain:
       return mistake_in(settings.explain, settings);
-    case Settings::Command::kShow:
+    case CliSettings::Subcommand::kShow:
       return mistake_in(settings.show, settings);
-    case Settings::Command::kErase:
+    case CliSettings::Subcommand::kErase:
       return settings.erase.user.empty() == settings.erase.input.empty()
                  ? "needs either USER or --input FILE"
                  : "";
-    case Settings::Command::kSimulate:
+    case CliSettings::Subcommand::kSimulate:
       return settings.simulate.log_files.empty() && settings.simulate.kafka.brokers.empty()
                  ? "needs --log FILE, or --kafka BROKERS"
                  : "";

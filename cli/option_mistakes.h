@@ -7,6 +7,6 @@
 namespace fcap::cli {
 
 /// What is wrong with options that each by itself is right; empty: nothing.
-[[nodiscard]] std::string mistake_in(const Settings& settings);
+[[nodiscard]] std::string mistake_in(const CliSettings& settings);
 
 }  // namespace fcap::cli

@@ -29,7 +29,8 @@ class FirstWarning {
 };
 
 // The line for a question that got no answer; `question` is null where it could not even be read.
-std::string failure_line(const Status& failure, std::size_t line_number, const Question* question) {
+std::string failure_line(const Status& failure, std::size_t line_number,
+                         const CheckQuestion* question) {
   nlohmann::ordered_json json;
   if (question != nullptr && !question->id_json.empty()) {
     json["id"] = nlohmann::ordered_json::parse(question->id_json, nullptr, false);
@@ -48,7 +49,7 @@ int answer_each(std::istream& lines, Asks asks, const AnswerLine& answer, Stream
   while (std::getline(lines, line)) {
     ++line_number;
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    const Result<Question> question = parse_question(line, asks);
+    const Result<CheckQuestion> question = parse_question(line, asks);
     if (!question.ok()) {
       all_answered = false;
       streams.out << failure_line(question.status(), line_number, nullptr);

@@ -11,7 +11,7 @@
 namespace fcap::cli {
 
 /// A line of output, with its newline.
-using AnswerLine = std::function<Result<std::string>(const Question&)>;
+using AnswerLine = std::function<Result<std::string>(const CheckQuestion&)>;
 
 /// Answers questions from a file ("-" or "": standard input), a line each, in their order. A line
 /// that fails gets an answer that says so, and does not stop the rest. Gives the exit code.

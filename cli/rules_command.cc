@@ -158,7 +158,7 @@ Findings findings_of(const Result<LoadedRules>& loaded, const Result<StoredSegme
   return found;
 }
 
-int check(const Settings& settings, const Result<LoadedRules>& loaded,
+int check(const CliSettings& settings, const Result<LoadedRules>& loaded,
           const Result<StoredSegments>& stored, Streams streams) {
   const Findings found = findings_of(loaded, stored, settings.access);
   const bool ok = found.mistakes.empty();
@@ -200,7 +200,7 @@ Result<StoredSegments> segments_beside(const Result<LoadedRules>& loaded,
 
 }  // namespace
 
-int run_rules(const Settings& settings, Streams streams) {
+int run_rules(const CliSettings& settings, Streams streams) {
   const Result<LocalTime> local = LocalTime::of(settings.time_zone);
   if (!local.ok()) return fail(streams, local.status());
   const Result<LoadedRules> loaded = load_rules(settings.access);

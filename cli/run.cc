@@ -7,23 +7,23 @@
 namespace fcap::cli {
 namespace {
 
-int run_command(const Settings& settings, Streams streams) {
+int run_command(const CliSettings& settings, Streams streams) {
   switch (settings.command) {
-    case Settings::Command::kCheck:
+    case CliSettings::Subcommand::kCheck:
       return run_check(settings, streams);
-    case Settings::Command::kShow:
+    case CliSettings::Subcommand::kShow:
       return run_show(settings, streams);
-    case Settings::Command::kExplain:
+    case CliSettings::Subcommand::kExplain:
       return run_explain(settings, streams);
-    case Settings::Command::kRules:
+    case CliSettings::Subcommand::kRules:
       return run_rules(settings, streams);
-    case Settings::Command::kAudit:
+    case CliSettings::Subcommand::kAudit:
       return run_audit(settings, streams);
-    case Settings::Command::kSimulate:
+    case CliSettings::Subcommand::kSimulate:
       return run_simulate(settings, streams);
-    case Settings::Command::kErase:
+    case CliSettings::Subcommand::kErase:
       return run_erase(settings, streams);
-    case Settings::Command::kNone:
+    case CliSettings::Subcommand::kNone:
       break;
   }
   return kExitUsage;
@@ -33,7 +33,7 @@ int run_command(const Settings& settings, Streams streams) {
 
 int run(int argc, const char* const* argv, Streams streams) {
   try {
-    Settings settings;
+    CliSettings settings;
     if (const auto ended = parse_command_line(argc, argv, settings, streams)) return *ended;
     const int code = run_command(settings, streams);
     streams.out.flush();

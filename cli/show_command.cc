@@ -29,7 +29,7 @@ namespace {
 using nlohmann::ordered_json;
 
 // A user's record, taken apart.
-struct Shown {
+struct TakenRecord {
   std::string user;
   bool null_user = false;  // stands for "unknown": never recorded, and not looked up
   std::string key;
@@ -55,7 +55,7 @@ Names names_of_rules(const AccessSettings& access, Streams streams) {
 }
 
 // Names are a kindness: without any rule source, ids print as hashes.
-Names load_names(const Settings& settings, Streams streams) {
+Names load_names(const CliSettings& settings, Streams streams) {
   Names names = names_of_rules(settings.access, streams);
   // The user need not know whether a name is a campaign's or a creative's.
   for (const std::string& name : settings.show.names) names.learn(name, name);
@@ -68,7 +68,7 @@ bool is_null(const std::string& user, const AccessSettings& access) {
 }
 
 // `shown` has the user and the instant.
-Status read_record(RecordReader& reader, Shown& shown) {
+Status read_record(RecordReader& reader, TakenRecord& shown) {
   if (shown.user.size() > ledger::kIdBytesMax) {
     return Status::error(StatusCode::kInvalidArgument, "the user id has more than 256 bytes");
   }
@@ -117,7 +117,7 @@ ordered_json run_json(const ledger::Ledger& ledger, const ledger::Run& run, cons
   return json;
 }
 
-std::string_view state_word(const Shown& shown, const ledger::Reservation& reservation) {
+std::string_view state_word(const TakenRecord& shown, const ledger::Reservation& reservation) {
   switch (rules::state_of(shown.ledger, reservation, shown.now)) {
     case rules::ReservationState::kLive:
       return "live";
@@ -133,7 +133,7 @@ std::string_view state_word(const Shown& shown, const ledger::Reservation& reser
   return "ahead";
 }
 
-ordered_json reservations_json(const Shown& shown, const Names& names) {
+ordered_json reservations_json(const TakenRecord& shown, const Names& names) {
   ordered_json all = ordered_json::array();
   for (const ledger::Reservation& reservation : shown.ledger.reservations()) {
     const ledger::Entry& event = reservation.event;
@@ -150,7 +150,7 @@ ordered_json reservations_json(const Shown& shown, const Names& names) {
   return all;
 }
 
-std::string shown_line(const Shown& shown, const Names& names, const std::string& id_json) {
+std::string shown_line(const TakenRecord& shown, const Names& names, const std::string& id_json) {
   const ledger::Ledger& ledger = shown.ledger;
   ordered_json json;
   if (!id_json.empty()) json["id"] = ordered_json::parse(id_json, nullptr, false);
@@ -177,7 +177,7 @@ std::string shown_line(const Shown& shown, const Names& names, const std::string
   return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
-void print_markers(const Shown& shown, const LocalTime& local, std::ostream& out) {
+void print_markers(const TakenRecord& shown, const LocalTime& local, std::ostream& out) {
   const ledger::Ledger& ledger = shown.ledger;
   if (!shown.ttl) out << "  it has no expiry, which it should have: the sweep repairs that\n";
   if (ledger.erased_before()) {
@@ -198,7 +198,7 @@ void print_markers(const Shown& shown, const LocalTime& local, std::ostream& out
   }
 }
 
-void print_reservations(const Shown& shown, const Names& names, const LocalTime& local,
+void print_reservations(const TakenRecord& shown, const Names& names, const LocalTime& local,
                         std::ostream& out) {
   for (const ledger::Reservation& reservation : shown.ledger.reservations()) {
     const ledger::Entry& event = reservation.event;
@@ -213,7 +213,8 @@ void print_reservations(const Shown& shown, const Names& names, const LocalTime&
   }
 }
 
-void print_text(const Shown& shown, const Names& names, const LocalTime& local, std::ostream& out) {
+void print_text(const TakenRecord& shown, const Names& names, const LocalTime& local,
+                std::ostream& out) {
   if (shown.null_user) {
     out << fmt::format("user {}: null user id, never recorded\n",
                        shown.user.empty() ? "(none)" : shown.user);
@@ -251,7 +252,7 @@ class Records {
  public:
   Records(const AccessSettings& access, Streams streams) : access_(access), streams_(streams) {}
 
-  Status read(Shown& shown) {
+  Status read(TakenRecord& shown) {
     shown.null_user = is_null(shown.user, access_);
     if (shown.null_user) return {};
     if (reader_ == nullptr) {
@@ -271,10 +272,10 @@ class Records {
   std::unique_ptr<RecordReader> reader_;
 };
 
-int show_lines(const Settings& settings, Records& records, Streams streams) {
+int show_lines(const CliSettings& settings, Records& records, Streams streams) {
   std::optional<Names> names;
-  const auto answer = [&](const Question& question) -> Result<std::string> {
-    Shown shown;
+  const auto answer = [&](const CheckQuestion& question) -> Result<std::string> {
+    TakenRecord shown;
     shown.user = question.user;
     shown.at = question.at;
     if (Status status = records.read(shown); !status.ok()) return status;
@@ -286,12 +287,12 @@ int show_lines(const Settings& settings, Records& records, Streams streams) {
 
 }  // namespace
 
-int run_show(const Settings& settings, Streams streams) {
+int run_show(const CliSettings& settings, Streams streams) {
   const Result<LocalTime> local = LocalTime::of(settings.time_zone);
   if (!local.ok()) return fail(streams, local.status());
   Records records(settings.access, streams);
   if (!settings.show.has_user) return show_lines(settings, records, streams);
-  Shown shown;
+  TakenRecord shown;
   shown.user = settings.show.user;
   if (!settings.at.empty()) {
     const Result<Instant> at = parse_at(settings.at, "--at");

@@ -49,7 +49,7 @@ void take_redis(const updater::RedisSettings& redis, const Given& given, AccessS
   if (!given("--redis-database")) access.redis_database = target.value().database;
 }
 
-void take_kafka(const updater::KafkaSettings& kafka, const Given& given, KafkaSettings& taken) {
+void take_kafka(const updater::KafkaSettings& kafka, const Given& given, TopicSettings& taken) {
   if (!given("--topic")) taken.topic = kafka.topic;
   if (given("--brokers") || given("--kafka")) return;
   if (!taken.brokers.empty()) taken.brokers = fmt::format("{}", fmt::join(kafka.brokers, ","));
@@ -59,7 +59,7 @@ void take_kafka(const updater::KafkaSettings& kafka, const Given& given, KafkaSe
 
 }  // namespace
 
-Status take_updater_config(const std::string& path, const Given& given, Settings& settings) {
+Status take_updater_config(const std::string& path, const Given& given, CliSettings& settings) {
   updater::SettingSources sources;
   sources.file_path = path;
   const auto loaded = updater::load_settings(sources);
@@ -75,7 +75,7 @@ Status take_updater_config(const std::string& path, const Given& given, Settings
   if (!given("--postgres")) access.postgres = updater::conninfo_with_password(file.postgres);
   if (!given("--snapshot")) access.snapshot_file = file.rules.snapshot_file;
   // simulate reads a topic only where its brokers are named.
-  for (KafkaSettings* kafka :
+  for (TopicSettings* kafka :
        {&settings.audit.kafka, &settings.erase.kafka, &settings.simulate.kafka}) {
     take_kafka(file.kafka, given, *kafka);
   }

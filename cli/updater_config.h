@@ -14,6 +14,6 @@ namespace fcap::cli {
 /// option, such as "--redis", was set. Fails with every mistake of the file, as check-config would.
 Status take_updater_config(const std::string& path,
                            const std::function<bool(const char* option)>& given,
-                           Settings& settings);
+                           CliSettings& settings);
 
 }  // namespace fcap::cli

@@ -73,8 +73,8 @@ Status check_property(const std::string& name, const std::string& value) {
   return set(scratch.get(), name, value);
 }
 
-Result<Ptr<rd_kafka_conf_t>> make_conf(const Connection& connection, const Properties& defaults,
-                                       const Properties& fixed) {
+Result<Ptr<rd_kafka_conf_t>> make_conf(const ConnectionOptions& connection,
+                                       const Properties& defaults, const Properties& fixed) {
   Properties reach = {{"bootstrap.servers", connection.brokers},
                       {"client.id", connection.client_id}};
   if (!connection.sasl_password.empty()) reach["sasl.password"] = connection.sasl_password;

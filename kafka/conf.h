@@ -15,7 +15,7 @@ namespace fcap::kafka {
 using Properties = std::map<std::string, std::string>;
 
 /// How to reach a Kafka cluster; the same for reading and for dead letters.
-struct Connection {
+struct ConnectionOptions {
   std::string brokers = "127.0.0.1:9092";  ///< comma-separated
   std::string client_id = "fcap";
   std::string sasl_password = {};  ///< empty: none is set
@@ -34,8 +34,8 @@ struct Connection {
 /// depend on, then the connection's pass-through properties: one that would change what is fixed,
 /// by whichever of its names, is refused.
 /// A producer's properties that a consumer does not know (and the reverse) only warn.
-Result<Ptr<rd_kafka_conf_t>> make_conf(const Connection& connection, const Properties& defaults,
-                                       const Properties& fixed);
+Result<Ptr<rd_kafka_conf_t>> make_conf(const ConnectionOptions& connection,
+                                       const Properties& defaults, const Properties& fixed);
 
 /// Has librdkafka log nothing, for clients whose calls say what goes wrong.
 void silence(rd_kafka_conf_t& conf) noexcept;

@@ -75,7 +75,7 @@ Consumer::Consumer(ConsumerOptions options, CountEvent count, LogCallback log)
     : options_(std::move(options)),
       count_(std::move(count)),
       log_(std::move(log)),
-      context_(std::make_shared<Context>(this, log_)) {}
+      context_(std::make_shared<ConsumerContext>(this, log_)) {}
 
 Consumer::~Consumer() {
   listener_ = nullptr;
@@ -105,18 +105,20 @@ Result<std::unique_ptr<Consumer>> Consumer::create(const ConsumerOptions& option
   std::unique_ptr<Consumer> self(new Consumer(options, std::move(count), std::move(log)));
   rd_kafka_conf_t* raw = conf.value().get();
   rd_kafka_conf_set_opaque(raw, self->context_.get());
-  rd_kafka_conf_set_rebalance_cb(
-      raw, [](rd_kafka_t*, rd_kafka_resp_err_t what, rd_kafka_topic_partition_list_t* list,
-              void* opaque) { static_cast<Context*>(opaque)->consumer->rebalance(what, list); });
-  rd_kafka_conf_set_offset_commit_cb(
-      raw, [](rd_kafka_t*, rd_kafka_resp_err_t code, rd_kafka_topic_partition_list_t*,
-              void* opaque) { static_cast<Context*>(opaque)->consumer->note_commit(code); });
+  rd_kafka_conf_set_rebalance_cb(raw, [](rd_kafka_t*, rd_kafka_resp_err_t what,
+                                         rd_kafka_topic_partition_list_t* list, void* opaque) {
+    static_cast<ConsumerContext*>(opaque)->consumer->rebalance(what, list);
+  });
+  rd_kafka_conf_set_offset_commit_cb(raw, [](rd_kafka_t*, rd_kafka_resp_err_t code,
+                                             rd_kafka_topic_partition_list_t*, void* opaque) {
+    static_cast<ConsumerContext*>(opaque)->consumer->note_commit(code);
+  });
   rd_kafka_conf_set_error_cb(raw, [](rd_kafka_t*, int code, const char* reason, void* opaque) {
-    static_cast<Context*>(opaque)->consumer->note_client_error(code, reason);
+    static_cast<ConsumerContext*>(opaque)->consumer->note_client_error(code, reason);
   });
   rd_kafka_conf_set_log_cb(raw, [](const rd_kafka_t* handle, int level, const char* facility,
                                    const char* text) {
-    auto* context = static_cast<Context*>(rd_kafka_opaque(handle));
+    auto* context = static_cast<ConsumerContext*>(rd_kafka_opaque(handle));
     // librdkafka logs each attempt; the error that follows says it, too, and less often.
     const bool is_repeated = context->refused_certificate.take_log(facility, text);
     constexpr int kSyslogWarning = 4;
@@ -125,7 +127,7 @@ Result<std::unique_ptr<Consumer>> Consumer::create(const ConsumerOptions& option
                  fmt::format("kafka: {}: {}", facility, text));
   });
 
-  auto made = Client::create(RD_KAFKA_CONSUMER, std::move(conf).value(), self->context_);
+  auto made = KafkaClient::create(RD_KAFKA_CONSUMER, std::move(conf).value(), self->context_);
   if (!made.ok()) return made.status();
   self->client_ = std::move(made).value();
   rd_kafka_poll_set_consumer(self->client_.get());

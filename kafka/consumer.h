@@ -19,16 +19,16 @@
 #include <fcap/status.h>
 #include <fcap/time.h>
 
-#include "kafka/client.h"
 #include "kafka/conf.h"
 #include "kafka/connection_advice.h"
 #include "kafka/handles.h"
+#include "kafka/kafka_client.h"
 #include "kafka/partition_lists.h"
 
 namespace fcap::kafka {
 
 struct ConsumerOptions {
-  Connection connection;
+  ConnectionOptions connection;
   std::string topic = "impressions";
   std::string group_id = "fcap-updater";
   std::string group_instance_id;  ///< empty: dynamic membership
@@ -90,7 +90,7 @@ class Consumer {
   static Result<std::unique_ptr<Consumer>> create(const ConsumerOptions& options, CountEvent count,
                                                   LogCallback log);
   /// Leaves the group, without callbacks, if close() was not called: for five seconds at most, and
-  /// two more until the client has ended (see Client).
+  /// two more until the client has ended (see KafkaClient).
   ~Consumer();
   Consumer(const Consumer&) = delete;
   Consumer& operator=(const Consumer&) = delete;
@@ -104,8 +104,8 @@ class Consumer {
   /// Whether a partition has been given an offset since the group assigned it.
   [[nodiscard]] bool begun(std::int32_t partition) const { return begun_.contains(partition); }
   /// Revokes (with callbacks), leaves the group and ends the client; waits for `patience` at most,
-  /// and for what the listener does. Then Client::is_left_behind() may say that librdkafka has not
-  /// ended (a dead broker, a topic that was deleted).
+  /// and for what the listener does. Then KafkaClient::is_left_behind() may say that librdkafka has
+  /// not ended (a dead broker, a topic that was deleted).
   void close(std::chrono::milliseconds patience);
 
   /// Waits up to `first_wait` for a message, then up to `more_wait` for more, until `batch` is
@@ -182,8 +182,8 @@ class Consumer {
 
  private:
   /// What librdkafka's threads may use for as long as the client lives.
-  struct Context {
-    Context(Consumer* owner, LogCallback to) : consumer(owner), log(std::move(to)) {}
+  struct ConsumerContext {
+    ConsumerContext(Consumer* owner, LogCallback to) : consumer(owner), log(std::move(to)) {}
     Consumer* consumer;  ///< only from within its own calls
     LogCallback log;
     RefusedCertificate refused_certificate;
@@ -225,8 +225,8 @@ class Consumer {
   std::optional<std::string> fatal_;
   std::map<std::int32_t, PartitionError> partition_errors_;
   std::map<std::int32_t, std::int64_t> ends_reached_;
-  std::shared_ptr<Context> context_;
-  Client client_;
+  std::shared_ptr<ConsumerContext> context_;
+  KafkaClient client_;
   Ptr<rd_kafka_queue_t> queue_;
 };
 

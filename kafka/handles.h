@@ -6,7 +6,7 @@
 
 namespace fcap::kafka {
 
-/// librdkafka's C objects, owned. A client is a Client.
+/// librdkafka's C objects, owned. A client is a KafkaClient.
 struct Delete {
   void operator()(rd_kafka_conf_t* p) const noexcept { rd_kafka_conf_destroy(p); }
   void operator()(rd_kafka_queue_t* p) const noexcept { rd_kafka_queue_destroy(p); }

@@ -52,8 +52,8 @@ std::chrono::milliseconds answer_within(const rd_kafka_conf_t& conf) {
 }  // namespace
 
 // What librdkafka may use for as long as the client lives, and what it owes.
-struct Producer::Context {
-  Context(std::string to, LogCallback callback, std::chrono::milliseconds patience)
+struct Producer::ProducerContext {
+  ProducerContext(std::string to, LogCallback callback, std::chrono::milliseconds patience)
       : topic(std::move(to)), log(std::move(callback)), answer_within(patience) {}
 
   // A message that librdkafka has not answered yet.
@@ -78,14 +78,14 @@ struct Producer::Context {
   std::list<Pending> pending_;  // the oldest first
 };
 
-Producer::Context::Pending& Producer::Context::expect(DeliveryReport& report) {
+Producer::ProducerContext::Pending& Producer::ProducerContext::expect(DeliveryReport& report) {
   const std::lock_guard lock(mutex_);
   pending_.push_back({&report, Clock::now() + answer_within, {}});
   pending_.back().self = std::prev(pending_.end());
   return pending_.back();
 }
 
-void Producer::Context::answer(Pending& pending, rd_kafka_resp_err_t code) noexcept {
+void Producer::ProducerContext::answer(Pending& pending, rd_kafka_resp_err_t code) noexcept {
   DeliveryReport* report = nullptr;
   {
     const std::lock_guard lock(mutex_);
@@ -95,7 +95,7 @@ void Producer::Context::answer(Pending& pending, rd_kafka_resp_err_t code) noexc
   if (report != nullptr) tell(*report, code);
 }
 
-void Producer::Context::give_up(Clock::time_point due) noexcept {
+void Producer::ProducerContext::give_up(Clock::time_point due) noexcept {
   std::vector<DeliveryReport*> overdue;
   {
     const std::lock_guard lock(mutex_);
@@ -107,15 +107,15 @@ void Producer::Context::give_up(Clock::time_point due) noexcept {
   for (DeliveryReport* const report : overdue) tell(*report, RD_KAFKA_RESP_ERR__TIMED_OUT);
 }
 
-void Producer::Context::tell(DeliveryReport& report, rd_kafka_resp_err_t code) const {
+void Producer::ProducerContext::tell(DeliveryReport& report, rd_kafka_resp_err_t code) const {
   if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return report.delivered(Delivery::kDelivered, {});
   report.delivered(delivery_of(code), fmt::format("topic {}: {}", topic, rd_kafka_err2str(code)));
 }
 
-Producer::Producer(std::shared_ptr<Context> context) : context_(std::move(context)) {}
+Producer::Producer(std::shared_ptr<ProducerContext> context) : context_(std::move(context)) {}
 
-Result<std::unique_ptr<Producer>> Producer::create(const Connection& connection, std::string topic,
-                                                   LogCallback log) {
+Result<std::unique_ptr<Producer>> Producer::create(const ConnectionOptions& connection,
+                                                   std::string topic, LogCallback log) {
   const Properties defaults = {
       {"acks", "all"},
       {"linger.ms", "5"},
@@ -130,21 +130,21 @@ Result<std::unique_ptr<Producer>> Producer::create(const Connection& connection,
   auto conf = make_conf(connection, defaults, {});
   if (!conf.ok()) return conf.status();
 
-  const auto context =
-      std::make_shared<Context>(std::move(topic), std::move(log), answer_within(*conf.value()));
+  const auto context = std::make_shared<ProducerContext>(std::move(topic), std::move(log),
+                                                         answer_within(*conf.value()));
   rd_kafka_conf_t* raw = conf.value().get();
   rd_kafka_conf_set_opaque(raw, context.get());
   rd_kafka_conf_set_dr_msg_cb(
       raw, [](rd_kafka_t*, const rd_kafka_message_t* message, void* opaque) {
-        static_cast<Context*>(opaque)->answer(*static_cast<Context::Pending*>(message->_private),
-                                              message->err);
+        static_cast<ProducerContext*>(opaque)->answer(
+            *static_cast<ProducerContext::Pending*>(message->_private), message->err);
       });
   rd_kafka_conf_set_log_cb(
       raw, [](const rd_kafka_t* handle, int, const char* facility, const char* text) {
-        const LogCallback& to = static_cast<const Context*>(rd_kafka_opaque(handle))->log;
+        const LogCallback& to = static_cast<const ProducerContext*>(rd_kafka_opaque(handle))->log;
         if (to) to(LogLevel::kDebug, fmt::format("kafka: {}: {}", facility, text));
       });
-  auto client = Client::create(RD_KAFKA_PRODUCER, std::move(conf).value(), context);
+  auto client = KafkaClient::create(RD_KAFKA_PRODUCER, std::move(conf).value(), context);
   if (!client.ok()) return client.status();
   std::unique_ptr<Producer> self(new Producer(context));
   self->client_ = std::move(client).value();
@@ -177,7 +177,7 @@ void Producer::send(const OutgoingMessage& message, DeliveryReport& report) noex
   const auto address = [](const std::optional<std::string_view>& view) {
     return view && view->data() == nullptr ? "" : view ? view->data() : nullptr;
   };
-  Context::Pending& pending = context_->expect(report);
+  ProducerContext::Pending& pending = context_->expect(report);
   const auto code =
       rd_kafka_producev(client_.get(), RD_KAFKA_V_TOPIC(context_->topic.c_str()),
                         RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),

@@ -12,8 +12,8 @@
 #include <fcap/log.h>
 #include <fcap/status.h>
 
-#include "kafka/client.h"
 #include "kafka/conf.h"
+#include "kafka/kafka_client.h"
 
 namespace fcap::kafka {
 
@@ -49,10 +49,10 @@ struct OutgoingMessage {
 /// where a message is refused at once.
 class Producer {
  public:
-  static Result<std::unique_ptr<Producer>> create(const Connection& connection, std::string topic,
-                                                  LogCallback log);
+  static Result<std::unique_ptr<Producer>> create(const ConnectionOptions& connection,
+                                                  std::string topic, LogCallback log);
   /// Ends what is under way: delivered within a second, or failed. Then ends the client (see
-  /// Client).
+  /// KafkaClient).
   ~Producer();
   Producer(const Producer&) = delete;
   Producer& operator=(const Producer&) = delete;
@@ -60,12 +60,12 @@ class Producer {
   void send(const OutgoingMessage& message, DeliveryReport& report) noexcept;
 
  private:
-  struct Context;
+  struct ProducerContext;
 
-  explicit Producer(std::shared_ptr<Context> context);
+  explicit Producer(std::shared_ptr<ProducerContext> context);
 
-  const std::shared_ptr<Context> context_;
-  Client client_;
+  const std::shared_ptr<ProducerContext> context_;
+  KafkaClient client_;
   std::jthread poller_;
 };
 

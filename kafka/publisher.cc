@@ -19,18 +19,18 @@ struct MetadataDelete {
 
 }  // namespace
 
-Result<std::unique_ptr<Publisher>> Publisher::open(const Connection& connection) {
+Result<std::unique_ptr<Publisher>> Publisher::open(const ConnectionOptions& connection) {
   auto conf = make_conf(connection, {}, {{"acks", "all"}});
   if (!conf.ok()) return conf.status();
-  auto context = std::make_shared<Context>();
+  auto context = std::make_shared<PublisherContext>();
   context->last_error.listen(*conf.value());
   // Called from rd_kafka_poll(), so in the caller's thread.
   rd_kafka_conf_set_dr_msg_cb(conf.value().get(),
                               [](rd_kafka_t*, const rd_kafka_message_t* message, void*) {
-                                *static_cast<Delivery*>(message->_private) = {
+                                *static_cast<PublishReport*>(message->_private) = {
                                     true, message->err, {message->partition, message->offset}};
                               });
-  auto client = Client::create(RD_KAFKA_PRODUCER, std::move(conf).value(), context);
+  auto client = KafkaClient::create(RD_KAFKA_PRODUCER, std::move(conf).value(), context);
   if (!client.ok()) return client.status();
   return std::unique_ptr<Publisher>(new Publisher(std::move(context), std::move(client).value()));
 }
@@ -58,11 +58,11 @@ Status Publisher::check_topic(const std::string& topic, milliseconds timeout) {
       fmt::format("topic {}: does not exist, or this account may not see it", topic));
 }
 
-Result<Position> Publisher::publish(const std::string& topic, std::string_view key,
-                                    std::string_view value, milliseconds timeout) {
+Result<StoredPosition> Publisher::publish(const std::string& topic, std::string_view key,
+                                          std::string_view value, milliseconds timeout) {
   const auto until = steady_clock::now() + timeout;
   if (Status status = check_topic(topic, timeout); !status.ok()) return status;
-  Delivery& delivery = context_->deliveries.emplace_back();
+  PublishReport& delivery = context_->deliveries.emplace_back();
   const auto code = rd_kafka_producev(
       client_.get(), RD_KAFKA_V_TOPIC(topic.c_str()), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
       RD_KAFKA_V_VALUE(const_cast<char*>(value.data()), value.size()),
@@ -79,7 +79,7 @@ Result<Position> Publisher::publish(const std::string& topic, std::string_view k
     rd_kafka_purge(client_.get(), kPurgeAll);
     return context_->last_error.failure("topic " + topic, RD_KAFKA_RESP_ERR__TIMED_OUT);
   }
-  const Delivery ended = delivery;
+  const PublishReport ended = delivery;
   context_->deliveries.pop_back();
   if (ended.code != RD_KAFKA_RESP_ERR_NO_ERROR)
     return context_->last_error.failure("topic " + topic, ended.code);

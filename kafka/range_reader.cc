@@ -30,7 +30,7 @@ void note_progress(Ends& unfinished, std::int32_t partition, std::int64_t next) 
 
 }  // namespace
 
-Result<std::unique_ptr<RangeReader>> RangeReader::open(const Connection& connection,
+Result<std::unique_ptr<RangeReader>> RangeReader::open(const ConnectionOptions& connection,
                                                        std::string topic,
                                                        std::chrono::milliseconds answer_within) {
   // End-of-partition events tell that offsets below the end do not exist (compacted, or markers).
@@ -42,7 +42,7 @@ Result<std::unique_ptr<RangeReader>> RangeReader::open(const Connection& connect
   if (!conf.ok()) return conf.status();
   auto last_error = std::make_shared<LastError>();
   last_error->listen(*conf.value());
-  auto client = Client::create(RD_KAFKA_CONSUMER, std::move(conf).value(), last_error);
+  auto client = KafkaClient::create(RD_KAFKA_CONSUMER, std::move(conf).value(), last_error);
   if (!client.ok()) return client.status();
   return std::unique_ptr<RangeReader>(new RangeReader(
       std::move(topic), answer_within, std::move(last_error), std::move(client).value()));
@@ -71,12 +71,12 @@ Result<int> RangeReader::partition_count() {
   return count;
 }
 
-Result<std::vector<Span>> RangeReader::whole_topic() {
+Result<std::vector<OffsetSpan>> RangeReader::whole_topic() {
   const auto count = partition_count();
   if (!count.ok()) return count.status();
-  std::vector<Span> spans;
+  std::vector<OffsetSpan> spans;
   for (std::int32_t partition = 0; partition < count.value(); ++partition) {
-    Span span{partition, 0, 0};
+    OffsetSpan span{partition, 0, 0};
     const auto code = rd_kafka_query_watermark_offsets(client_.get(), topic_.c_str(), partition,
                                                        &span.from, &span.to, answer_ms());
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
@@ -87,13 +87,13 @@ Result<std::vector<Span>> RangeReader::whole_topic() {
   return spans;
 }
 
-Status RangeReader::read(const std::vector<Span>& spans, const Visit& visit) {
+Status RangeReader::read(const std::vector<OffsetSpan>& spans, const Visit& visit) {
   // From here on the poll below gives messages and reports errors.
   rd_kafka_poll_set_consumer(client_.get());
   Ends unfinished;
   const Ptr<rd_kafka_topic_partition_list_t> list(
       rd_kafka_topic_partition_list_new(static_cast<int>(spans.size())));
-  for (const Span& span : spans) {
+  for (const OffsetSpan& span : spans) {
     if (span.from >= span.to) continue;
     unfinished[span.partition] = span.to;
     rd_kafka_topic_partition_list_add(list.get(), topic_.c_str(), span.partition)->offset =

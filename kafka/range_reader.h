@@ -12,14 +12,14 @@
 #include <fcap/status.h>
 #include <fcap/time.h>
 
-#include "kafka/client.h"
 #include "kafka/conf.h"
+#include "kafka/kafka_client.h"
 #include "kafka/last_error.h"
 
 namespace fcap::kafka {
 
 /// Offsets [from, to) of one partition.
-struct Span {
+struct OffsetSpan {
   std::int32_t partition = 0;
   std::int64_t from = 0;
   std::int64_t to = 0;
@@ -27,7 +27,7 @@ struct Span {
 
 /// A message as it stands in the topic. The views are valid only during the call that hands it
 /// over.
-struct Message {
+struct RangeMessage {
   std::int32_t partition = 0;
   std::int64_t offset = 0;
   /// The broker's or the producer's, as the topic is set.
@@ -47,21 +47,22 @@ inline constexpr const char* kReasonHeader = "fcap_reason";
 /// Not thread-safe.
 class RangeReader {
  public:
-  using Visit = std::function<void(const Message&)>;
+  using Visit = std::function<void(const RangeMessage&)>;
 
   /// `answer_within`: the longest wait for an answer to a question about the topic.
-  static Result<std::unique_ptr<RangeReader>> open(const Connection& connection, std::string topic,
+  static Result<std::unique_ptr<RangeReader>> open(const ConnectionOptions& connection,
+                                                   std::string topic,
                                                    std::chrono::milliseconds answer_within);
 
   /// All partitions, from the first message there is to the end as it is now.
-  Result<std::vector<Span>> whole_topic();
+  Result<std::vector<OffsetSpan>> whole_topic();
 
   /// Calls `visit` for each message of the spans. Fails when the broker does not answer for 30 s.
-  Status read(const std::vector<Span>& spans, const Visit& visit);
+  Status read(const std::vector<OffsetSpan>& spans, const Visit& visit);
 
  private:
   RangeReader(std::string topic, std::chrono::milliseconds answer_within,
-              std::shared_ptr<LastError> last_error, Client client)
+              std::shared_ptr<LastError> last_error, KafkaClient client)
       : topic_(std::move(topic)),
         answer_within_(answer_within),
         last_error_(std::move(last_error)),
@@ -73,7 +74,7 @@ class RangeReader {
   const std::string topic_;
   const std::chrono::milliseconds answer_within_;
   const std::shared_ptr<LastError> last_error_;
-  const Client client_;
+  const KafkaClient client_;
 };
 
 }  // namespace fcap::kafka

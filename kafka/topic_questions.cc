@@ -45,7 +45,7 @@ std::string TopicState::error() const {
 }
 
 Result<std::unique_ptr<TopicQuestions>> TopicQuestions::open(
-    const Connection& connection, const std::string& group_id,
+    const ConnectionOptions& connection, const std::string& group_id,
     std::chrono::milliseconds answer_within) {
   auto conf = make_conf(connection,
                         {{"auto.offset.reset", "earliest"},
@@ -60,7 +60,7 @@ Result<std::unique_ptr<TopicQuestions>> TopicQuestions::open(
   if (!conf.ok()) return conf.status();
   auto last_error = std::make_shared<LastError>();
   last_error->listen(*conf.value());
-  auto client = Client::create(RD_KAFKA_CONSUMER, std::move(conf).value(), last_error);
+  auto client = KafkaClient::create(RD_KAFKA_CONSUMER, std::move(conf).value(), last_error);
   if (!client.ok()) return client.status();
   rd_kafka_poll_set_consumer(client.value().get());
   return std::unique_ptr<TopicQuestions>(
@@ -174,9 +174,9 @@ Result<PartitionAnswers> TopicQuestions::committed(const std::string& topic,
   return read(*list, what);
 }
 
-std::set<std::int32_t> TopicQuestions::read_from(const std::string& topic, const Offsets& at,
-                                                 const std::function<bool(const Read&)>& take,
-                                                 const std::function<bool()>& enough) {
+std::set<std::int32_t> TopicQuestions::read_from(
+    const std::string& topic, const Offsets& at,
+    const std::function<bool(const ReadMessage&)>& take, const std::function<bool()>& enough) {
   std::set<std::int32_t> ended;
   if (at.empty()) return ended;
   rd_kafka_t* const handle = client_.get();
@@ -194,7 +194,7 @@ std::set<std::int32_t> TopicQuestions::read_from(const std::string& topic, const
     if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF && wanted)
       ended.insert(message->partition);
     if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR || !wanted) continue;
-    Read read{.partition = message->partition, .offset = message->offset};
+    ReadMessage read{.partition = message->partition, .offset = message->offset};
     const std::int64_t ms = timestamp_ms(*message);
     if (ms >= 0) read.time = instant_from_ms(ms);
     read.payload = payload_of(*message);
@@ -208,7 +208,7 @@ std::map<std::int32_t, Instant> TopicQuestions::timestamps(const std::string& to
                                                            const Offsets& at,
                                                            const std::function<bool()>& enough) {
   std::map<std::int32_t, Instant> found;
-  const auto take = [&found](const Read& read) {
+  const auto take = [&found](const ReadMessage& read) {
     if (read.time) found.emplace(read.partition, *read.time);
     return read.time.has_value();
   };

@@ -16,9 +16,9 @@
 #include <fcap/status.h>
 #include <fcap/time.h>
 
-#include "kafka/client.h"
 #include "kafka/conf.h"
 #include "kafka/connection_advice.h"
+#include "kafka/kafka_client.h"
 #include "kafka/last_error.h"
 
 namespace fcap::kafka {
@@ -57,7 +57,7 @@ class TopicQuestions {
  public:
   /// Fails on a property that librdkafka does not know; connects to nobody yet. `group_id` is the
   /// group whose committed offsets can be asked for.
-  static Result<std::unique_ptr<TopicQuestions>> open(const Connection& connection,
+  static Result<std::unique_ptr<TopicQuestions>> open(const ConnectionOptions& connection,
                                                       const std::string& group_id,
                                                       std::chrono::milliseconds answer_within);
   /// Never creates the topic.
@@ -73,7 +73,7 @@ class TopicQuestions {
   /// The first offset of each partition whose message is not before the partition's time.
   Result<PartitionAnswers> first_since(const std::string& topic,
                                        const std::map<std::int32_t, Instant>& times);
-  struct Read {
+  struct ReadMessage {
     std::int32_t partition = 0;
     std::int64_t offset = 0;
     std::optional<Instant> time = {};  ///< the broker's; nullopt: it has none
@@ -83,7 +83,7 @@ class TopicQuestions {
   /// one wanted, or to its end, as far as they come in time and before `enough` says that somebody
   /// else waits. Returns the partitions of which all that was wanted has come.
   std::set<std::int32_t> read_from(const std::string& topic, const Offsets& at,
-                                   const std::function<bool(const Read&)>& take,
+                                   const std::function<bool(const ReadMessage&)>& take,
                                    const std::function<bool()>& enough);
   /// The timestamps of the first messages at or after these offsets, as far as they came in time
   /// and before `enough` says that somebody else waits.
@@ -107,7 +107,7 @@ class TopicQuestions {
 
  private:
   TopicQuestions(std::chrono::milliseconds answer_within, std::shared_ptr<LastError> last_error,
-                 Client client)
+                 KafkaClient client)
       : answer_within_(answer_within),
         last_error_(std::move(last_error)),
         client_(std::move(client)) {}
@@ -121,7 +121,7 @@ class TopicQuestions {
   const std::chrono::milliseconds answer_within_;
   std::atomic<std::chrono::steady_clock::rep> answered_{0};  // 0: never
   const std::shared_ptr<LastError> last_error_;
-  const Client client_;
+  const KafkaClient client_;
 };
 
 }  // namespace fcap::kafka

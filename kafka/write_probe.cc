@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "kafka/client.h"
+#include "kafka/kafka_client.h"
 #include "kafka/last_error.h"
 
 namespace fcap::kafka {
@@ -18,7 +18,7 @@ struct ProbeAnswer {
 };
 
 // What the account's own properties say of acknowledgements and retries is for real messages.
-Connection without_delivery_properties(Connection connection) {
+ConnectionOptions without_delivery_properties(ConnectionOptions connection) {
   for (const char* const name :
        {"acks", "request.required.acks", "enable.idempotence", "enable.gapless.guarantee",
         "transactional.id", "retries", "message.send.max.retries"}) {
@@ -37,7 +37,7 @@ Status probe_status(const std::string& topic, const ProbeAnswer& answer) {
 
 }  // namespace
 
-Status try_writing(const Connection& connection, const std::string& topic,
+Status try_writing(const ConnectionOptions& connection, const std::string& topic,
                    std::chrono::milliseconds answer_within) {
   const auto until = std::chrono::steady_clock::now() + answer_within;
   auto conf = make_conf(
@@ -51,7 +51,7 @@ Status try_writing(const Connection& connection, const std::string& topic,
                               [](rd_kafka_t*, const rd_kafka_message_t* message, void*) {
                                 static_cast<ProbeAnswer*>(message->_private)->code = message->err;
                               });
-  const auto made = Client::create(RD_KAFKA_PRODUCER, std::move(conf).value(), answer);
+  const auto made = KafkaClient::create(RD_KAFKA_PRODUCER, std::move(conf).value(), answer);
   if (!made.ok()) return made.status();
   rd_kafka_t* const client = made.value().get();
   char probe[] = "fcap-updater check-config";

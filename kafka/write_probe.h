@@ -16,7 +16,7 @@ namespace fcap::kafka {
 ///     Status status = try_writing(connection, "impressions.dead", 5s);
 ///
 /// Ok: it may. Otherwise the broker's words.
-[[nodiscard]] Status try_writing(const Connection& connection, const std::string& topic,
+[[nodiscard]] Status try_writing(const ConnectionOptions& connection, const std::string& topic,
                                  std::chrono::milliseconds answer_within);
 
 }  // namespace fcap::kafka

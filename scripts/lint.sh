@@ -83,6 +83,7 @@ check "no comments that begin with Of" absent '(//+<?|^ *#|[.;:]) O''f [a-z]' '*
 check "libraries name no command-line flags" absent '"[^"]*--[a-z][^"]*"' 'libfcap/*' 'kafka/*'
 check "prose wrapped at 100 columns" prose_is_wrapped
 check "names in docs/inside.md exist" tests/inside.py
+check "one type per name" tests/type_names.py
 if ((!quick)); then
   "$FCAP_ROOT/scripts/build.sh" dev
   check "clang-tidy" tidy

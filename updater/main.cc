@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/outside_text.h"
-#include "kafka/client.h"
+#include "kafka/kafka_client.h"
 #include "updater/commands/check_command.h"
 #include "updater/commands/command_line.h"
 #include "updater/commands/replay_command.h"
@@ -76,7 +76,7 @@ int main(int argc, char** argv) {
     int exit_code = 0;
     const auto line = fcap::updater::parse_command_line(argc, argv, exit_code);
     if (line) exit_code = fcap::updater::work(*line, argv);
-    if (fcap::kafka::Client::is_left_behind()) {
+    if (fcap::kafka::KafkaClient::is_left_behind()) {
       std::fflush(nullptr);
       _exit(exit_code);
     }

@@ -68,7 +68,7 @@ class LayoutRequests final : public Load {
 
    private:
     LayoutRequests& load_;
-    Question question_;
+    PeerQuestion question_;
     std::vector<std::uint32_t> counts_;
     bool readable_ = true;
   };

@@ -14,7 +14,7 @@ inline constexpr Instant kNow = instant_from_ms(1'769'860'800'000);
 inline constexpr Instant kMonthBegins = instant_from_ms(1'767'225'600'000);
 inline constexpr auto kMonthAge = kNow - kMonthBegins;
 
-struct Event {
+struct HistoryEvent {
   std::size_t campaign;           // "c-1" or "c-2"
   std::chrono::milliseconds age;  // at kNow
   std::uint32_t fingerprint = 0;  // 0: of its own
@@ -24,7 +24,7 @@ struct Event {
 struct Case {
   std::string_view name;
   std::optional<WindowKind> window;  // none: of every window
-  std::vector<Event> events;         // in the order of recording
+  std::vector<HistoryEvent> events;  // in the order of recording
   std::array<std::uint32_t, 2> expected;
   bool LayoutTraits::*needs;  // null: any layout can do it
   std::chrono::milliseconds asked_after;
@@ -38,8 +38,8 @@ inline std::vector<Case> all_cases() {
   constexpr auto kLateEvents = &LayoutTraits::takes_late;
   std::vector<Case> cases;
   const auto add = [&](std::string_view name, std::optional<WindowKind> window,
-                       const std::vector<Event>& events, std::uint32_t first, std::uint32_t second,
-                       bool LayoutTraits::*needs = nullptr,
+                       const std::vector<HistoryEvent>& events, std::uint32_t first,
+                       std::uint32_t second, bool LayoutTraits::*needs = nullptr,
                        std::chrono::milliseconds asked_after = 0ms) {
     cases.push_back({name, window, events, {first, second}, needs, asked_after});
   };
@@ -75,14 +75,14 @@ inline bool passes(Layout& layout, RedisConsole& console, const Case& item) {
   const std::array<std::string, 2> users = {std::string(item.name), "another"};
   std::uint32_t number = 100;
   CommandBatch recording;
-  for (const Event& event : item.events) {
+  for (const HistoryEvent& event : item.events) {
     layout.record(recording, users[event.user],
                   {.time = kNow - event.age,
                    .campaign = campaigns[event.campaign],
                    .fingerprint = event.fingerprint > 0 ? event.fingerprint : ++number});
   }
   console.run(recording);
-  const Question question{users[0], campaigns, kNow + item.asked_after};
+  const PeerQuestion question{users[0], campaigns, kNow + item.asked_after};
   std::array<std::uint32_t, 2> counts = {};
   bool readable = true;
   CommandBatch asking([&](std::uint32_t index, const redis::Reply& reply) {

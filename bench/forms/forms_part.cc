@@ -32,44 +32,45 @@ class FormsPart final : public RedisPart {
   }
 
  private:
-  struct Call {
+  struct FormCall {
     Checker& checker;
     const std::string& user;
     Candidates all;
     std::string_view id;   // of an event that nobody knows
     const Candidate& one;  // of all
   };
-  using Form = bool (*)(const Call& to);
+  using Form = bool (*)(const FormCall& to);
 
   void measure() {
     const auto add = [this](const char* name, const char* title, Form form) {
       compare(name, title, [this, form] { return measure_form(form); });
     };
-    add("check", "check",
-        [](const Call& to) { return to.checker.check(to.user, to.all).reason == Reason::kPassed; });
-    add("local", "check, local note", [](const Call& to) {
+    add("check", "check", [](const FormCall& to) {
+      return to.checker.check(to.user, to.all).reason == Reason::kPassed;
+    });
+    add("local", "check, local note", [](const FormCall& to) {
       const CheckResult check = to.checker.check(to.user, to.all);
       const Candidate* shown = first_allowed(check, to.all);
       return shown != nullptr && to.checker.note_shown({to.user, *shown, to.id});
     });
-    add("shared", "check with a shared note (a shared page)", [](const Call& to) {
+    add("shared", "check with a shared note (a shared page)", [](const FormCall& to) {
       return to.checker.pick({Promise::kShared, to.user, to.all, {&to.id, 1}}).reason ==
              Reason::kDone;
     });
-    add("reserve_after_check", "check, reserve from its record", [](const Call& to) {
+    add("reserve_after_check", "check, reserve from its record", [](const FormCall& to) {
       const CheckResult check = to.checker.check(to.user, to.all, {.keep_record = true});
       const Candidate* shown = first_allowed(check, to.all);
       return shown != nullptr &&
              to.checker.hard({HardCall::kReserve, {to.user, *shown, to.id, {}, check.token}})
                  .allowed;
     });
-    add("reserve", "reserve alone", [](const Call& to) {
+    add("reserve", "reserve alone", [](const FormCall& to) {
       return is_decided(to.checker.hard({HardCall::kReserve, {to.user, to.one, to.id}}));
     });
-    add("record", "record", [](const Call& to) {
+    add("record", "record", [](const FormCall& to) {
       return is_decided(to.checker.hard({HardCall::kRecord, {to.user, to.one, to.id}}));
     });
-    add("pick_and_reserve", "pick_and_reserve", [](const Call& to) {
+    add("pick_and_reserve", "pick_and_reserve", [](const FormCall& to) {
       const auto picked = to.checker.pick({Promise::kReserved, to.user, to.all, {&to.id, 1}});
       return picked.reason == Reason::kDone;
     });

@@ -57,9 +57,9 @@ std::vector<PartResult::Column> throughput_columns(std::vector<PartResult::Colum
 }
 
 void RedisPart::take_turns() {
-  for (const Turn& turn : turns_) rounds_.erase(turn.name);  // another table's
+  for (const ComparedTurn& turn : turns_) rounds_.erase(turn.name);  // another table's
   for (std::size_t round = 0; round < flags_.rounds; ++round) {
-    for (const Turn& turn : turns_) {
+    for (const ComparedTurn& turn : turns_) {
       Numbers found = turn.measure();
       if (found.contains("failed") && found.at("failed") > 0) {
         throw std::runtime_error(turn.name + ": requests failed");
@@ -67,7 +67,7 @@ void RedisPart::take_turns() {
       rounds_[turn.name].push_back(std::move(found));
     }
   }
-  for (const Turn& turn : turns_) {
+  for (const ComparedTurn& turn : turns_) {
     Numbers medians = rounds_.at(turn.name).front();
     for (auto& [column, value] : medians) value = median(turn.name, column);
     result_.row(turn.table, turn.name, turn.title, medians);

@@ -105,7 +105,7 @@ class RedisPart {
   }
 
   /// One of those that are compared, and its row.
-  struct Turn {
+  struct ComparedTurn {
     std::string table;
     std::string name;
     std::string title;
@@ -114,7 +114,7 @@ class RedisPart {
 
   const PartFlags& flags_;
   PartResult& result_;
-  std::vector<Turn> turns_;
+  std::vector<ComparedTurn> turns_;
   std::map<std::string, std::vector<Numbers>> rounds_;  ///< what each found, by the names of rows
   std::unique_ptr<testing::RedisServer> redis_ = start_on<testing::RedisServer>(kRedisCore);
   RedisConsole console_{redis_->address()};

@@ -90,7 +90,7 @@ class SteadyLife {
         compactor_(
             *store_, {}, [this] { return now_; }, metrics_,
             [this](const RecordCompactor::Done& done) {
-              if (done.outcome == RecordCompactor::Outcome::kCompacted) ++compactions_;
+              if (done.outcome == RecordCompactor::CompactionOutcome::kCompacted) ++compactions_;
             }) {}
 
   // Which share of the users have last events that are not compacted in the end, and how often a
@@ -138,7 +138,7 @@ class SteadyLife {
       if (index % 2 != 0) return;
       const std::string key = key_of(user_id(events[index / 2].user));
       const auto length = static_cast<std::size_t>(reply.integer);
-      if (written_.note(key, length, kEntryBytes, clock()) == WrittenUsers::Verdict::kDue) {
+      if (written_.note(key, length, kEntryBytes, clock()) == WrittenUsers::NoteOutcome::kDue) {
         due_.push_back(key);
       }
     });
@@ -158,7 +158,7 @@ class SteadyLife {
         due_.pop_back();
       }
       compactor_.wait(until);
-      compactor_.pump();
+      compactor_.tick();
       if (Clock::now() > until) throw std::runtime_error("compaction hangs");
     }
   }

@@ -62,9 +62,9 @@ ledger::Entry entry_of(std::size_t campaign, std::uint32_t fingerprint) {
           .fingerprint = fingerprint};
 }
 
-enum class Form { kCheck, kFirstAllowed, kPickAndReserve };
+enum class PageForm { kCheck, kFirstAllowed, kPickAndReserve };
 
-void capped(benchmark::State& state, Form form) {
+void capped(benchmark::State& state, PageForm form) {
   const auto campaigns = static_cast<std::size_t>(state.range(0));
   ledger::Ledger ledger;
   for (std::size_t i = 0; i < campaigns; ++i)
@@ -78,24 +78,24 @@ void capped(benchmark::State& state, Form form) {
   const std::string_view slot[] = {"slot"};
   for ([[maybe_unused]] auto _ : state) {
     switch (form) {
-      case Form::kCheck:
+      case PageForm::kCheck:
         benchmark::DoNotOptimize(checker->check("u", ranked));
         break;
-      case Form::kFirstAllowed:
+      case PageForm::kFirstAllowed:
         benchmark::DoNotOptimize(checker->first_allowed("u", ranked, 1));
         break;
-      case Form::kPickAndReserve:
+      case PageForm::kPickAndReserve:
         benchmark::DoNotOptimize(checker->pick({Promise::kReserved, "u", ranked, slot}));
         break;
     }
   }
 }
-BENCHMARK_CAPTURE(capped, Check, Form::kCheck)->Name("BM_Capped/check")->Arg(100)->Arg(1000);
-BENCHMARK_CAPTURE(capped, FirstAllowed, Form::kFirstAllowed)
+BENCHMARK_CAPTURE(capped, Check, PageForm::kCheck)->Name("BM_Capped/check")->Arg(100)->Arg(1000);
+BENCHMARK_CAPTURE(capped, FirstAllowed, PageForm::kFirstAllowed)
     ->Name("BM_Capped/first_allowed")
     ->Arg(100)
     ->Arg(1000);
-BENCHMARK_CAPTURE(capped, PickAndReserve, Form::kPickAndReserve)
+BENCHMARK_CAPTURE(capped, PickAndReserve, PageForm::kPickAndReserve)
     ->Name("BM_Capped/pick_and_reserve")
     ->Arg(100)
     ->Arg(1000);

@@ -45,7 +45,7 @@ constexpr int kSessions = 3;
 constexpr int kPagesMax = 20;
 constexpr int kDemoFaster = 30;
 
-enum class Way : std::uint8_t {
+enum class CappingWay : std::uint8_t {
   kNothing,
   kOneServer,
   kFourServers,
@@ -63,7 +63,7 @@ const std::vector<PartResult::Column> ways = {{"nothing", "nothing %", 2},
                                               {"reserve", "reserve, four servers %", 3}};
 
 // A slot to be filled: everything that chance decides, so that it is the same in every way.
-struct Request {
+struct SlotToFill {
   std::int64_t at_us;
   std::int64_t page_us;          // when its page was asked for, which names the page
   std::int64_t read_us;          // when its read reaches Redis
@@ -73,9 +73,9 @@ struct Request {
   std::uint32_t session_server;  // if the session stays
 };
 
-struct User {
-  std::vector<Request> requests;  // by time
-  std::size_t campaigns;          // of those there are, the first so many want this user
+struct SimulatedUser {
+  std::vector<SlotToFill> requests;  // by time
+  std::size_t campaigns;             // of those there are, the first so many want this user
 };
 
 // How far the times of beacons spread, in standard deviations of the logarithm: 99 % are below 30
@@ -93,12 +93,12 @@ struct Pace {
   double spread = kLongTail;
 };
 
-struct Row {
+struct PaceRow {
   const char* name;
   const char* title;
   Pace pace;
 };
-constexpr Row kRows[] = {
+constexpr PaceRow kRows[] = {
     {"2_pages_1_slots_0_ms_0_lost", "2 pages per minute, 1 slot", {2, 1, 0}},
     {"4_pages_1_slots_0_ms_0_lost", "4 pages per minute, 1 slot", {4, 1, 0}},
     {"8_pages_1_slots_0_ms_0_lost", "8 pages per minute, 1 slot", {8, 1, 0}},
@@ -126,13 +126,13 @@ constexpr Row kRows[] = {
      "as the demo, 2 slots at once",
      {4, 2, 0, 0, kDemoFaster, 1}}};
 
-struct Shown {
-  const Request& request;
+struct ShownImpression {
+  const SlotToFill& request;
   std::uint32_t campaign;
   std::uint32_t server;
 };
 
-User make_user(std::uint64_t seed, const Pace& pace) {
+SimulatedUser make_user(std::uint64_t seed, const Pace& pace) {
   std::mt19937_64 random(seed);
   std::uniform_int_distribution<std::size_t> campaigns(1, kCampaigns);
   std::uniform_int_distribution<std::int64_t> start_us(0, kDayUs);
@@ -143,7 +143,7 @@ User make_user(std::uint64_t seed, const Pace& pace) {
   std::exponential_distribution<double> between_pages(pace.faster * pace.pages_per_minute /
                                                       60'000'000.0);
   std::lognormal_distribution<double> beacon_seconds(0, pace.spread);
-  User user{.requests = {}, .campaigns = campaigns(random)};
+  SimulatedUser user{.requests = {}, .campaigns = campaigns(random)};
   for (int session = 0; session < pace.sessions; ++session) {
     std::int64_t page_us = start_us(random);
     const std::uint32_t stays_on = server(random);
@@ -166,25 +166,26 @@ User make_user(std::uint64_t seed, const Pace& pace) {
       page_us += static_cast<std::int64_t>(between_pages(random));
     }
   }
-  std::ranges::sort(user.requests, {}, &Request::at_us);
+  std::ranges::sort(user.requests, {}, &SlotToFill::at_us);
   return user;
 }
 
-std::uint32_t server_of(const Request& request, Way way) noexcept {
-  if (way == Way::kFourServersSticky) return request.session_server;
-  return way == Way::kNothing || way == Way::kOneServer ? 0 : request.server;
+std::uint32_t server_of(const SlotToFill& request, CappingWay way) noexcept {
+  if (way == CappingWay::kFourServersSticky) return request.session_server;
+  return way == CappingWay::kNothing || way == CappingWay::kOneServer ? 0 : request.server;
 }
 
 // Whether a check sees an impression.
-bool sees(const Request& request, std::uint32_t server, Way way, const Shown& shown) noexcept {
-  const Request& earlier = shown.request;
+bool sees(const SlotToFill& request, std::uint32_t server, CappingWay way,
+          const ShownImpression& shown) noexcept {
+  const SlotToFill& earlier = shown.request;
   const std::int64_t age_us = request.at_us - earlier.at_us;
   if (earlier.counted_us <= request.at_us) return true;
-  if (way == Way::kNothing) return false;
-  if (way == Way::kReserve) return age_us < kReservedUs;
+  if (way == CappingWay::kNothing) return false;
+  if (way == CappingWay::kReserve) return age_us < kReservedUs;
   if (shown.server == server && age_us < kNotedUs) return true;
-  if (way == Way::kPage && earlier.page_us == request.page_us) return true;
-  return way >= Way::kShared && age_us < kSharedUs && earlier.noted_us <= request.read_us;
+  if (way == CappingWay::kPage && earlier.page_us == request.page_us) return true;
+  return way >= CappingWay::kShared && age_us < kSharedUs && earlier.noted_us <= request.read_us;
 }
 
 // Counts impressions: how many were shown, and how many of these were beyond the cap.
@@ -193,22 +194,24 @@ struct Tally {
   double beyond = 0;
 };
 
-void simulate(const User& user, Way way, Tally& tally) {
-  std::vector<Shown> all;
-  for (const Request& request : user.requests) {
+void simulate(const SimulatedUser& user, CappingWay way, Tally& tally) {
+  std::vector<ShownImpression> all;
+  for (const SlotToFill& request : user.requests) {
     const std::uint32_t server = server_of(request, way);
     const auto capped = [&](std::uint32_t campaign, auto counts) {
-      return kCap <= std::ranges::count_if(all, [&](const Shown& shown) {
+      return kCap <= std::ranges::count_if(all, [&](const ShownImpression& shown) {
                return shown.campaign == campaign && request.at_us - shown.request.at_us < kDayUs &&
                       counts(shown);
              });
     };
-    const auto seen = [&](const Shown& shown) { return sees(request, server, way, shown); };
+    const auto seen = [&](const ShownImpression& shown) {
+      return sees(request, server, way, shown);
+    };
     std::uint32_t campaign = 0;
     while (campaign < user.campaigns && capped(campaign, seen)) ++campaign;
     if (campaign == user.campaigns) continue;
     ++tally.shown;
-    if (capped(campaign, [](const Shown&) { return true; })) ++tally.beyond;
+    if (capped(campaign, [](const ShownImpression&) { return true; })) ++tally.beyond;
     all.push_back({request, campaign, server});
   }
 }
@@ -217,9 +220,9 @@ void simulate(const User& user, Way way, Tally& tally) {
 Numbers percents(std::size_t users, const Pace& pace) {
   std::vector<Tally> tallies(ways.size());
   for (std::size_t i = 0; i < users; ++i) {
-    const User user = make_user(kSeed * 1'000'003 + i, pace);
+    const SimulatedUser user = make_user(kSeed * 1'000'003 + i, pace);
     for (std::size_t way = 0; way < ways.size(); ++way) {
-      simulate(user, static_cast<Way>(way), tallies[way]);
+      simulate(user, static_cast<CappingWay>(way), tallies[way]);
     }
   }
   Numbers percents;

@@ -29,15 +29,15 @@ enum class WindowKind : std::uint8_t {
   kFixed,     ///< 30 days from the first event
 };
 
-struct Impression {
+struct PeerImpression {
   Instant time;
   std::string_view campaign;
   std::uint32_t fingerprint = 0;  ///< of the event's id
 };
-ledger::Entry entry_of(const Impression& impression);
+ledger::Entry entry_of(const PeerImpression& impression);
 
 /// How often has `user` seen each of these, as of `now`?
-struct Question {
+struct PeerQuestion {
   std::string_view user;
   std::span<const std::string> campaigns;
   Instant now;
@@ -69,12 +69,12 @@ class Layout {
 
   /// Adds the commands that record an impression.
   virtual void record(redis::Request& request, std::string_view user,
-                      const Impression& impression) = 0;
+                      const PeerImpression& impression) = 0;
   /// Adds the commands that ask.
-  virtual void ask(redis::Request& request, const Question& question) = 0;
+  virtual void ask(redis::Request& request, const PeerQuestion& question) = 0;
   /// Reads the reply to the `index`-th command of ask() into `counts`, one per campaign, zero at
   /// first. False: that is no reply to it.
-  [[nodiscard]] virtual bool read(const Question& question, std::uint32_t index,
+  [[nodiscard]] virtual bool read(const PeerQuestion& question, std::uint32_t index,
                                   const redis::Reply& reply, std::span<std::uint32_t> counts) = 0;
 
  private:

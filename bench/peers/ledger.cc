@@ -36,7 +36,7 @@ class LedgerLayout final : public Layout {
   }
 
   void record(redis::Request& request, std::string_view user,
-              const Impression& impression) override {
+              const PeerImpression& impression) override {
     const ledger::Entry entry = entry_of(impression);
     std::string bytes;
     ledger::append_entries({&entry, 1}, bytes);
@@ -45,12 +45,12 @@ class LedgerLayout final : public Layout {
     append(request, {"EXPIRE", key_, kRetentionS});
   }
 
-  void ask(redis::Request& request, const Question& question) override {
+  void ask(redis::Request& request, const PeerQuestion& question) override {
     ledger::user_key("fcap", question.user, key_);
     append(request, {"GET", key_});
   }
 
-  bool read(const Question& question, std::uint32_t /*index*/, const redis::Reply& reply,
+  bool read(const PeerQuestion& question, std::uint32_t /*index*/, const redis::Reply& reply,
             std::span<std::uint32_t> counts) override {
     ledger::Ledger ledger;
     if (ledger.decode(reply.text) != ledger::DecodeCode::kOk) return false;
@@ -73,7 +73,7 @@ class LedgerLayout final : public Layout {
 
 }  // namespace
 
-ledger::Entry entry_of(const Impression& impression) {
+ledger::Entry entry_of(const PeerImpression& impression) {
   return {.time = impression.time,
           .campaign = ledger::id_hash(impression.campaign),
           .creative = 0,

@@ -58,7 +58,7 @@ class Peer final : public Layout {
   }
 
   void record(redis::Request& request, std::string_view user,
-              const Impression& impression) override {
+              const PeerImpression& impression) override {
     value('u') = user;
     value('c') = impression.campaign;
     set('i', impression.fingerprint);
@@ -66,7 +66,7 @@ class Peer final : public Layout {
     for (const Words& words : record_) append_command(request, words);
   }
 
-  void ask(redis::Request& request, const Question& question) override {
+  void ask(redis::Request& request, const PeerQuestion& question) override {
     const std::size_t campaigns = question.campaigns.size();
     value('u') = question.user;
     set('n', static_cast<std::int64_t>(campaigns));
@@ -92,7 +92,7 @@ class Peer final : public Layout {
     }
   }
 
-  bool read(const Question& question, std::uint32_t index, const redis::Reply& reply,
+  bool read(const PeerQuestion& question, std::uint32_t index, const redis::Reply& reply,
             std::span<std::uint32_t> counts) override {
     if (repeated_ == 0) return read_count_(reply, question.now, counts[index]);
     bool all = reply.elements.size() == counts.size();

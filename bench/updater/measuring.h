@@ -66,8 +66,8 @@ void write_shared_notes(const Servers& servers, std::uint64_t events);
 
 /// Reading alone is the limit that librdkafka sets; grouping ends with the bytes to append. The
 /// parts are the updater's.
-enum class Stage : std::uint8_t { kRead, kDecode, kGroup };
-Numbers measure_reading(const Servers& servers, std::uint64_t events, Stage stage);
+enum class UpdaterStage : std::uint8_t { kRead, kDecode, kGroup };
+Numbers measure_reading(const Servers& servers, std::uint64_t events, UpdaterStage stage);
 
 /// The usual writer of the sorted-set layout. It shares fcap's consumer, decoder and Redis client,
 /// so what differs is the layout and what is written. With one batch in flight it takes turns with

@@ -95,7 +95,7 @@ void append_event(const events::Event& event, std::string& key, CommandBatch& ba
 
 }  // namespace
 
-Numbers measure_reading(const Servers& servers, std::uint64_t events, Stage stage) {
+Numbers measure_reading(const Servers& servers, std::uint64_t events, UpdaterStage stage) {
   TopicReader reader(servers, kReadBatch);
   updater::Coalescer coalescer({});
   updater::WriteSet writes;
@@ -106,12 +106,12 @@ Numbers measure_reading(const Servers& servers, std::uint64_t events, Stage stag
     const auto messages = reader.read();
     const Instant now = base::wall_now();
     read += messages.size();
-    if (stage == Stage::kRead) continue;
+    if (stage == UpdaterStage::kRead) continue;
     for (const rd_kafka_message_t* message : messages) {
       const events::Event* const event = reader.decode(*message, now);
-      if (stage == Stage::kGroup && event != nullptr) coalescer.add(*event);
+      if (stage == UpdaterStage::kGroup && event != nullptr) coalescer.add(*event);
     }
-    if (stage == Stage::kGroup) coalescer.finish(writes);
+    if (stage == UpdaterStage::kGroup) coalescer.finish(writes);
   }
   return meter.per("events", static_cast<double>(read - before));
 }

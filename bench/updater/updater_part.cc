@@ -91,11 +91,11 @@ class UpdaterPart final : public RedisPart {
     add("redis_limit", "redis_limit", "Redis alone, the same commands",
         [=, this] { return measure_commands(servers_, commands, events); });
     add("read", "read", "read and drop",
-        [=, this] { return measure_reading(servers_, events, Stage::kRead); });
+        [=, this] { return measure_reading(servers_, events, UpdaterStage::kRead); });
     add("read", "decode", "read, decode",
-        [=, this] { return measure_reading(servers_, events, Stage::kDecode); });
+        [=, this] { return measure_reading(servers_, events, UpdaterStage::kDecode); });
     add("read", "group", "read, decode, group",
-        [=, this] { return measure_reading(servers_, events, Stage::kGroup); });
+        [=, this] { return measure_reading(servers_, events, UpdaterStage::kGroup); });
     take_turns();
 
     // Events per second of the busier core.

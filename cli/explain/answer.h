@@ -11,7 +11,7 @@ namespace fcap::cli {
 
 /// A question, answered.
 struct Answer {
-  Question question;
+  CheckQuestion question;
   Explanation explanation;
 };
 

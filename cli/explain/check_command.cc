@@ -16,8 +16,8 @@ void warn(Streams streams, const std::string& text) {
   if (!text.empty()) streams.err << "fcap: warning: " << text;
 }
 
-Result<Question> question_of(const QuestionSettings& asked, const std::string& at) {
-  Question question;
+Result<CheckQuestion> question_of(const QuestionSettings& asked, const std::string& at) {
+  CheckQuestion question;
   question.user = asked.user;
   question.segments = asked.segments;
   for (const std::string& text : asked.candidates) {
@@ -43,8 +43,8 @@ Result<std::unique_ptr<Judge>> open_judge(const QuestionSettings& asked,
 }
 
 // Answers the one question of the command line.
-Result<Answer> ask(const QuestionSettings& asked, const Settings& settings, Streams streams) {
-  const Result<Question> question = question_of(asked, settings.at);
+Result<Answer> ask(const QuestionSettings& asked, const CliSettings& settings, Streams streams) {
+  const Result<CheckQuestion> question = question_of(asked, settings.at);
   if (!question.ok()) return question.status();
   if (!question.value().warning.empty()) warn(streams, question.value().warning + "\n");
   const Result<std::unique_ptr<Judge>> judge = open_judge(asked, settings.access, streams);
@@ -54,14 +54,14 @@ Result<Answer> ask(const QuestionSettings& asked, const Settings& settings, Stre
 
 using Text = std::string (*)(const Explanation&, const LocalTime&);
 
-int answer_questions(const QuestionSettings& asked, const Settings& settings, Streams streams,
+int answer_questions(const QuestionSettings& asked, const CliSettings& settings, Streams streams,
                      Text text) {
   const Result<LocalTime> local = LocalTime::of(settings.time_zone);
   if (!local.ok()) return fail(streams, local.status());
   if (asked.from_lines()) {
     const Result<std::unique_ptr<Judge>> judge = open_judge(asked, settings.access, streams);
     if (!judge.ok()) return fail(streams, judge.status());
-    const auto answer = [&judge](const Question& question) -> Result<std::string> {
+    const auto answer = [&judge](const CheckQuestion& question) -> Result<std::string> {
       const Result<Answer> answered = judge.value()->answer(question);
       if (!answered.ok()) return answered.status();
       return to_json_line(answered.value());
@@ -80,11 +80,11 @@ int answer_questions(const QuestionSettings& asked, const Settings& settings, St
 
 }  // namespace
 
-int run_check(const Settings& settings, Streams streams) {
+int run_check(const CliSettings& settings, Streams streams) {
   return answer_questions(settings.check, settings, streams, verdicts_text);
 }
 
-int run_explain(const Settings& settings, Streams streams) {
+int run_explain(const CliSettings& settings, Streams streams) {
   return answer_questions(settings.explain, settings, streams, rules_text);
 }
 

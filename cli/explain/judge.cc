@@ -65,7 +65,7 @@ Result<std::unique_ptr<Judge>> Judge::over_events(const AccessSettings& access,
   return judge;
 }
 
-Result<Answer> Judge::answer(const Question& question) {
+Result<Answer> Judge::answer(const CheckQuestion& question) {
   Answer answer{.question = question,
                 .explanation = {.user = question.user,
                                 .at = question.at.value_or(base::wall_now()),

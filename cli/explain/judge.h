@@ -28,7 +28,7 @@ class Judge {
   static Result<std::unique_ptr<Judge>> over_events(const AccessSettings& access,
                                                     const std::string& events_file);
 
-  Result<Answer> answer(const Question& question);
+  Result<Answer> answer(const CheckQuestion& question);
 
   /// What a person should know about the rules or events, one per line; empty: nothing.
   [[nodiscard]] const std::string& warning() const noexcept { return warning_; }

@@ -25,7 +25,7 @@ class Interner {
     if (2 * (ends_.size() + 1) > slots_.size()) grow();
     std::size_t at = hash & (slots_.size() - 1);
     for (; slots_[at].number != kEmpty; at = (at + 1) & (slots_.size() - 1)) {
-      const Slot& slot = slots_[at];
+      const NameSlot& slot = slots_[at];
       if (slot.hash == hash && std::string_view(names_).substr(slot.begin, slot.size) == name) {
         return slot.number;
       }
@@ -45,7 +45,7 @@ class Interner {
     __builtin_prefetch(&slots_[hash & (slots_.size() - 1)]);
   }
   void fetch_name(Hash hash) const noexcept {
-    const Slot& slot = slots_[hash & (slots_.size() - 1)];
+    const NameSlot& slot = slots_[hash & (slots_.size() - 1)];
     __builtin_prefetch(names_.data() + slot.begin);
   }
 
@@ -60,7 +60,7 @@ class Interner {
   static constexpr std::uint64_t kBeginMask = (std::uint64_t{1} << 48U) - 1;
   static constexpr std::uint64_t kSizeMask = 0xFFFF;
   /// With where the name lies, so that a known name costs two reads of memory.
-  struct Slot {
+  struct NameSlot {
     std::uint64_t begin : 48 = 0;
     std::uint64_t size : 16 = 0;
     Hash hash = 0;
@@ -68,9 +68,9 @@ class Interner {
   };
 
   void grow() {
-    std::vector<Slot> old(slots_.size() * 2);
+    std::vector<NameSlot> old(slots_.size() * 2);
     old.swap(slots_);
-    for (const Slot& slot : old) {
+    for (const NameSlot& slot : old) {
       if (slot.number == kEmpty) continue;
       std::size_t at = slot.hash & (slots_.size() - 1);
       while (slots_[at].number != kEmpty) at = (at + 1) & (slots_.size() - 1);
@@ -78,7 +78,7 @@ class Interner {
     }
   }
 
-  std::vector<Slot> slots_ = std::vector<Slot>(1024);
+  std::vector<NameSlot> slots_ = std::vector<NameSlot>(1024);
   std::string names_;
   std::vector<std::size_t> ends_;
 };

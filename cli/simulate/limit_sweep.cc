@@ -22,7 +22,7 @@ bool read_number(std::string_view text, std::uint32_t& number) {
   return error == std::errc{} && end == text.data() + text.size();
 }
 
-bool is_swept(const Sweep& sweep, const Rule& rule) {
+bool is_swept(const LimitSweep& sweep, const Rule& rule) {
   if (!sweep.rule.empty()) return rule.id == sweep.rule;
   return rule.mode == Rule::Mode::kEnforce && rule.event_type == EventType::kImpression &&
          rule.limit.value_or(0) > 0;
@@ -30,13 +30,13 @@ bool is_swept(const Sweep& sweep, const Rule& rule) {
 
 }  // namespace
 
-Result<Sweep> parse_sweep(std::string_view text) {
+Result<LimitSweep> parse_sweep(std::string_view text) {
   constexpr std::string_view kWhat = "limit=";
   const auto what = text.rfind(kWhat);
   if (what == std::string_view::npos || (what > 0 && text[what - 1] != ':')) {
     return wrong_sweep(fmt::format("\"{}\" names no limits", text));
   }
-  Sweep sweep;
+  LimitSweep sweep;
   if (what > 0) sweep.rule = text.substr(0, what - 1);
   const std::string_view range = text.substr(what + kWhat.size());
   const auto dots = range.find("..");
@@ -50,7 +50,7 @@ Result<Sweep> parse_sweep(std::string_view text) {
   return sweep;
 }
 
-Result<std::vector<NamedRules>> rule_sets_of(const Sweep& sweep, const NamedRules& base) {
+Result<std::vector<NamedRules>> rule_sets_of(const LimitSweep& sweep, const NamedRules& base) {
   std::vector<NamedRules> all;
   for (std::uint32_t limit = sweep.first; limit <= sweep.last; ++limit) {
     const auto& rules = base.rules->rules();

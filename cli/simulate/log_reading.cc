@@ -91,12 +91,12 @@ Status read_topic(const KafkaSource& source, ImpressionLog& log, Rejections& rej
   auto spans = reader.value()->whole_topic();
   if (!spans.ok()) return spans.status();
   std::uint64_t total = 0;
-  for (const kafka::Span& span : spans.value()) {
+  for (const kafka::OffsetSpan& span : spans.value()) {
     total += static_cast<std::uint64_t>(span.to - span.from);
   }
   const auto decoder = events::make_json_event_decoder();
   std::uint64_t done = 0;
-  return reader.value()->read(spans.value(), [&](const kafka::Message& message) {
+  return reader.value()->read(spans.value(), [&](const kafka::RangeMessage& message) {
     if (++done % kReportEvery == 0) progress.report(done, total);
     events::Event event;
     if (const auto rejected = decoder->decode_one(message.value, event)) {

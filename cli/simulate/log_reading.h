@@ -38,7 +38,7 @@ Status read_log_file(const std::string& path, const CsvLog::ColumnNames& columns
                      ImpressionLog& log, Rejections& rejections, Progress& progress);
 
 struct KafkaSource {
-  kafka::Connection connection;
+  kafka::ConnectionOptions connection;
   std::string topic;
   std::chrono::milliseconds answer_within;
 };

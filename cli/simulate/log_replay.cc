@@ -116,10 +116,10 @@ std::int64_t day_of(const Simulation& simulation, const LogRow& row) {
   return simulation.zone->day_at(to_ms(row.time())) - simulation.first_day;
 }
 
-class Replay {
+class LogReplay {
  public:
-  Replay(const ImpressionLog& log, const Simulation& log_as_it_was, const NamedRules& rules,
-         const SegmentSet* stored)
+  LogReplay(const ImpressionLog& log, const Simulation& log_as_it_was, const NamedRules& rules,
+            const SegmentSet* stored)
       : log_(log),
         log_as_it_was_(log_as_it_was),
         rules_(*rules.rules),
@@ -174,7 +174,7 @@ class Replay {
     advertisers_.end_user();
   }
 
-  Outcome finish() {
+  SimulationOutcome finish() {
     std::stable_sort(outcome_.rules.begin(), outcome_.rules.end(),
                      [](const RuleCost& a, const RuleCost& b) { return a.blocked > b.blocked; });
     std::vector<std::uint32_t> order;
@@ -260,7 +260,7 @@ class Replay {
   std::unordered_map<std::string_view, std::size_t> rule_index_;
   std::unordered_set<std::uint64_t> blocked_ids_;
   std::uint64_t shown_to_user_ = 0;
-  Outcome outcome_;
+  SimulationOutcome outcome_;
 };
 
 }  // namespace
@@ -308,11 +308,11 @@ Simulation describe(const ImpressionLog& log, std::shared_ptr<const rules::Zone>
   return simulation;
 }
 
-Outcome replay(const ImpressionLog& log, const Simulation& log_as_it_was, const NamedRules& rules,
-               const SegmentSet* stored, Progress& progress) {
+SimulationOutcome replay(const ImpressionLog& log, const Simulation& log_as_it_was,
+                         const NamedRules& rules, const SegmentSet* stored, Progress& progress) {
   constexpr std::size_t kEventsPerReport = 8192;
   progress.begin("Replaying under " + rules.name);
-  Replay replay(log, log_as_it_was, rules, stored);
+  LogReplay replay(log, log_as_it_was, rules, stored);
   std::size_t done = 0;
   std::size_t report_at = kEventsPerReport;
   for (std::size_t user = 0; user < log.user_count(); ++user) {

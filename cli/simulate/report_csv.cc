@@ -21,7 +21,7 @@ std::string to_csv(const Simulation& simulation) {
   std::string csv =
       "rule_set,campaign_id,advertiser_id,impressions,shown,blocked,users_before,users_reached,"
       "campaign_name,blocked_worth\r\n";
-  for (const Outcome& outcome : simulation.outcomes) {
+  for (const SimulationOutcome& outcome : simulation.outcomes) {
     for (const CampaignOutcome& campaign : outcome.campaigns) {
       const std::uint64_t blocked = campaign.impressions - campaign.shown;
       csv += fmt::format(

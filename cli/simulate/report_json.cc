@@ -75,7 +75,7 @@ ordered_json log_json(const Simulation& simulation) {
           {"rejections", rejections}};
 }
 
-ordered_json outcome_json(const Simulation& simulation, const Outcome& outcome) {
+ordered_json outcome_json(const Simulation& simulation, const SimulationOutcome& outcome) {
   ordered_json rules = ordered_json::array();
   for (const RuleCost& rule : outcome.rules) {
     rules.push_back({{"id", rule.id},
@@ -145,7 +145,7 @@ ordered_json report(const Simulation& simulation) {
   ordered_json json;
   json["log"] = log_json(simulation);
   json["rule_sets"] = ordered_json::array();
-  for (const Outcome& outcome : simulation.outcomes) {
+  for (const SimulationOutcome& outcome : simulation.outcomes) {
     json["rule_sets"].push_back(outcome_json(simulation, outcome));
   }
   return json;
@@ -166,7 +166,7 @@ ordered_json page_report(const Simulation& simulation) {
     source = std::filesystem::path(source.get<std::string>()).filename().string();
   }
   for (std::size_t i = 0; i < simulation.outcomes.size(); ++i) {
-    const Outcome& outcome = simulation.outcomes[i];
+    const SimulationOutcome& outcome = simulation.outcomes[i];
     ordered_json& set = json["rule_sets"][i];
     if (ordered_json& rules = set["rules"]; rules.size() > kBusiestMax) {
       rules.erase(rules.begin() + kBusiestMax, rules.end());

@@ -45,56 +45,59 @@ template <typename Cell>
 std::vector<std::string> row_of(const Simulation& simulation, std::string label, std::string before,
                                 Cell&& cell) {
   std::vector<std::string> row{std::move(label), std::move(before)};
-  for (const Outcome& outcome : simulation.outcomes) row.push_back(cell(outcome));
+  for (const SimulationOutcome& outcome : simulation.outcomes) row.push_back(cell(outcome));
   return row;
 }
 
 void print_overview(const Simulation& simulation, std::ostream& out) {
   Table table;
-  table.push_back(row_of(simulation, "", "as logged", [](const Outcome& o) { return o.name; }));
-  table.push_back(row_of(simulation, "impressions shown", grouped(simulation.impressions),
-                         [](const Outcome& o) { return grouped(o.shown); }));
   table.push_back(
-      row_of(simulation, "blocked", "0", [](const Outcome& o) { return grouped(o.blocked); }));
-  table.push_back(row_of(simulation, "blocked, share", percent(0, 1), [&](const Outcome& o) {
-    return percent(o.blocked, simulation.impressions);
-  }));
+      row_of(simulation, "", "as logged", [](const SimulationOutcome& o) { return o.name; }));
+  table.push_back(row_of(simulation, "impressions shown", grouped(simulation.impressions),
+                         [](const SimulationOutcome& o) { return grouped(o.shown); }));
+  table.push_back(row_of(simulation, "blocked", "0",
+                         [](const SimulationOutcome& o) { return grouped(o.blocked); }));
+  table.push_back(row_of(
+      simulation, "blocked, share", percent(0, 1),
+      [&](const SimulationOutcome& o) { return percent(o.blocked, simulation.impressions); }));
   if (simulation.cpm) {
-    table.push_back(row_of(simulation, "blocked, worth", worth(0, simulation.cpm),
-                           [&](const Outcome& o) { return worth(o.blocked, simulation.cpm); }));
+    table.push_back(
+        row_of(simulation, "blocked, worth", worth(0, simulation.cpm),
+               [&](const SimulationOutcome& o) { return worth(o.blocked, simulation.cpm); }));
   }
   table.push_back(row_of(simulation, "users reached", grouped(simulation.reach),
-                         [](const Outcome& o) { return grouped(o.reach); }));
+                         [](const SimulationOutcome& o) { return grouped(o.reach); }));
   table.push_back(row_of(simulation, "impressions per user",
                          average(simulation.impressions, simulation.reach),
-                         [](const Outcome& o) { return average(o.shown, o.reach); }));
+                         [](const SimulationOutcome& o) { return average(o.shown, o.reach); }));
   table.push_back(row_of(simulation, "… per user and campaign",
                          average(simulation.impressions, simulation.pairs),
-                         [](const Outcome& o) { return average(o.shown, o.pairs); }));
+                         [](const SimulationOutcome& o) { return average(o.shown, o.pairs); }));
   const bool shadows = std::any_of(simulation.outcomes.begin(), simulation.outcomes.end(),
-                                   [](const Outcome& o) { return o.shadow_blocked > 0; });
+                                   [](const SimulationOutcome& o) { return o.shadow_blocked > 0; });
   if (shadows) {
     table.push_back(row_of(simulation, "shadow rules would block", "",
-                           [](const Outcome& o) { return grouped(o.shadow_blocked); }));
+                           [](const SimulationOutcome& o) { return grouped(o.shadow_blocked); }));
   }
   print_figures(table, out);
 }
 
 void print_frequencies(const Simulation& simulation, const char* title,
-                       Frequencies Simulation::*before, Frequencies Outcome::*after,
+                       Frequencies Simulation::*before, Frequencies SimulationOutcome::*after,
                        std::ostream& out) {
   out << "\n" << title << "\n";
   Table table;
-  table.push_back(
-      row_of(simulation, "impressions", "as logged", [](const Outcome& o) { return o.name; }));
+  table.push_back(row_of(simulation, "impressions", "as logged",
+                         [](const SimulationOutcome& o) { return o.name; }));
   std::uint64_t most = (simulation.*before).most();
-  for (const Outcome& outcome : simulation.outcomes) most = std::max(most, (outcome.*after).most());
+  for (const SimulationOutcome& outcome : simulation.outcomes)
+    most = std::max(most, (outcome.*after).most());
   for (const FrequencyBucket& bucket : frequency_buckets(most)) {
     const auto number = [&](const Frequencies& frequencies) {
       return grouped(frequencies.between(bucket.first, bucket.last));
     };
     table.push_back(row_of(simulation, bucket.label(), number(simulation.*before),
-                           [&](const Outcome& o) { return number(o.*after); }));
+                           [&](const SimulationOutcome& o) { return number(o.*after); }));
   }
   print_figures(table, out);
 }
@@ -102,12 +105,12 @@ void print_frequencies(const Simulation& simulation, const char* title,
 void print_reach(const Simulation& simulation, std::ostream& out) {
   out << "\nUsers reached at least so often\n";
   Table table;
-  table.push_back(
-      row_of(simulation, "at least", "as logged", [](const Outcome& o) { return o.name; }));
+  table.push_back(row_of(simulation, "at least", "as logged",
+                         [](const SimulationOutcome& o) { return o.name; }));
   for (const std::uint64_t step : reach_steps(simulation.per_user.most())) {
-    table.push_back(row_of(simulation, grouped(step) + "+",
-                           grouped(simulation.per_user.at_least(step)),
-                           [&](const Outcome& o) { return grouped(o.per_user.at_least(step)); }));
+    table.push_back(
+        row_of(simulation, grouped(step) + "+", grouped(simulation.per_user.at_least(step)),
+               [&](const SimulationOutcome& o) { return grouped(o.per_user.at_least(step)); }));
   }
   print_figures(table, out);
 }
@@ -119,7 +122,7 @@ void print_sweep(const Simulation& simulation, std::ostream& out) {
   table.push_back({"as logged", grouped(simulation.impressions), "0", percent(0, 1),
                    grouped(simulation.reach), average(simulation.impressions, simulation.reach),
                    average(simulation.impressions, simulation.pairs)});
-  for (const Outcome& o : simulation.outcomes) {
+  for (const SimulationOutcome& o : simulation.outcomes) {
     table.push_back({o.name, grouped(o.shown), grouped(o.blocked),
                      percent(o.blocked, simulation.impressions), grouped(o.reach),
                      average(o.shown, o.reach), average(o.shown, o.pairs)});
@@ -127,7 +130,8 @@ void print_sweep(const Simulation& simulation, std::ostream& out) {
   print_figures(table, out);
 }
 
-void print_rules(const Simulation& simulation, const Outcome& outcome, std::ostream& out) {
+void print_rules(const Simulation& simulation, const SimulationOutcome& outcome,
+                 std::ostream& out) {
   out << "\nWhat each rule of " << outcome.name << " costs\n";
   Table table{{"rule", "blocked", "share", ""}};
   std::size_t without = 0;
@@ -150,18 +154,19 @@ void print_rules(const Simulation& simulation, const Outcome& outcome, std::ostr
 void print_campaigns(const Simulation& simulation, std::ostream& out) {
   out << "\nThe busiest campaigns (impressions shown; users reached in brackets)\n";
   Table table;
-  table.push_back(
-      row_of(simulation, "campaign", "as logged", [](const Outcome& o) { return o.name; }));
+  table.push_back(row_of(simulation, "campaign", "as logged",
+                         [](const SimulationOutcome& o) { return o.name; }));
   const auto& busiest = simulation.outcomes.front().campaigns;
   for (std::size_t i = 0; i < std::min(kCampaignsShown, busiest.size()); ++i) {
     const auto cell = [](std::uint64_t shown, std::uint64_t reach) {
       return fmt::format("{} ({})", grouped(shown), grouped(reach));
     };
     // The log's order, so that it is the same for every rule set.
-    table.push_back(
-        row_of(simulation, simulation.names.label(busiest[i].id),
-               cell(busiest[i].impressions, busiest[i].reach_before),
-               [&](const Outcome& o) { return cell(o.campaigns[i].shown, o.campaigns[i].reach); }));
+    table.push_back(row_of(simulation, simulation.names.label(busiest[i].id),
+                           cell(busiest[i].impressions, busiest[i].reach_before),
+                           [&](const SimulationOutcome& o) {
+                             return cell(o.campaigns[i].shown, o.campaigns[i].reach);
+                           }));
   }
   print_figures(table, out);
 }
@@ -176,15 +181,17 @@ void print_text(const Simulation& simulation, std::ostream& out) {
     print_reach(simulation, out);
     return;
   }
-  for (const Outcome& outcome : simulation.outcomes) out << headline(simulation, outcome) << "\n";
+  for (const SimulationOutcome& outcome : simulation.outcomes)
+    out << headline(simulation, outcome) << "\n";
   out << "\n";
   print_overview(simulation, out);
-  print_frequencies(simulation, "Users by impressions", &Simulation::per_user, &Outcome::per_user,
-                    out);
+  print_frequencies(simulation, "Users by impressions", &Simulation::per_user,
+                    &SimulationOutcome::per_user, out);
   print_frequencies(simulation, "Users and campaigns by impressions", &Simulation::per_pair,
-                    &Outcome::per_pair, out);
+                    &SimulationOutcome::per_pair, out);
   print_reach(simulation, out);
-  for (const Outcome& outcome : simulation.outcomes) print_rules(simulation, outcome, out);
+  for (const SimulationOutcome& outcome : simulation.outcomes)
+    print_rules(simulation, outcome, out);
   print_campaigns(simulation, out);
 }
 

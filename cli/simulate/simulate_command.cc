@@ -27,7 +27,7 @@ namespace {
 
 // Rule sets are named by the name that they contain, or by their file's; where two are equal, by
 // the whole path.
-Result<std::vector<NamedRules>> load_all(const Settings& settings) {
+Result<std::vector<NamedRules>> load_all(const CliSettings& settings) {
   std::vector<NamedRules> all;
   std::set<std::string> names;
   std::vector<std::string> files = settings.simulate.rules_files;
@@ -49,7 +49,7 @@ Result<std::vector<NamedRules>> load_all(const Settings& settings) {
 }
 
 // For all rule sets alike; from PostgreSQL only where the rules are from there.
-Result<StoredSegments> load_segments_of(const Settings& settings) {
+Result<StoredSegments> load_segments_of(const CliSettings& settings) {
   AccessSettings access = settings.access;
   if (!settings.simulate.rules_files.empty()) {
     access.rules_file = settings.simulate.rules_files.front();
@@ -58,10 +58,10 @@ Result<StoredSegments> load_segments_of(const Settings& settings) {
 }
 
 // None: no topic is read.
-Result<std::optional<KafkaSource>> kafka_source_of(const Settings& settings) {
+Result<std::optional<KafkaSource>> kafka_source_of(const CliSettings& settings) {
   const auto timeout = parse_duration(settings.access.timeout, "--timeout");
   if (!timeout.ok()) return timeout.status();
-  const KafkaSettings& kafka = settings.simulate.kafka;
+  const TopicSettings& kafka = settings.simulate.kafka;
   if (kafka.brokers.empty()) return std::optional<KafkaSource>();
   auto connection = kafka_connection(kafka, "fcap-simulate");
   if (!connection.ok()) return connection.status();
@@ -122,7 +122,7 @@ void print_notes(const Simulation& simulation, std::ostream& err) {
                        counted(simulation.repeated, "event appears more than once and counts",
                                "events appear more than once and count"));
   }
-  for (const Outcome& outcome : simulation.outcomes) {
+  for (const SimulationOutcome& outcome : simulation.outcomes) {
     // Ids that are spelled otherwise in the rules than in the log look like caps that cost nothing.
     if (!outcome.any_rule_fits) {
       err << fmt::format(
@@ -145,10 +145,10 @@ Status write_file(const std::string& option, const std::string& path, const std:
   return Status::error(StatusCode::kNotFound, option + ": " + path + " cannot be written");
 }
 
-Result<std::vector<NamedRules>> rule_sets_for(const Settings& settings) {
+Result<std::vector<NamedRules>> rule_sets_for(const CliSettings& settings) {
   Result<std::vector<NamedRules>> loaded = load_all(settings);
   if (!loaded.ok() || settings.simulate.sweep.empty()) return loaded;
-  const Result<Sweep> sweep = parse_sweep(settings.simulate.sweep);
+  const Result<LimitSweep> sweep = parse_sweep(settings.simulate.sweep);
   if (!sweep.ok()) return sweep.status();
   if (loaded.value().size() > 1) {
     return Status::error(StatusCode::kInvalidArgument, "--sweep goes with one rule set");
@@ -166,7 +166,7 @@ Status write_reports(const SimulateSettings& simulate, const Simulation& simulat
 
 }  // namespace
 
-int run_simulate(const Settings& settings, Streams streams) {
+int run_simulate(const CliSettings& settings, Streams streams) {
   const SimulateSettings& simulate = settings.simulate;
   const Result<std::optional<KafkaSource>> topic = kafka_source_of(settings);
   if (!topic.ok()) return fail(streams, topic.status());
@@ -208,7 +208,7 @@ int run_simulate(const Settings& settings, Streams streams) {
     print_notes(simulation, streams.err);
     return fail(streams, Status::error(StatusCode::kNotFound, "the log holds no impression"));
   }
-  std::vector<Outcome> outcomes;
+  std::vector<SimulationOutcome> outcomes;
   for (const NamedRules& set : rules.value()) {
     outcomes.push_back(replay(log, simulation, set, stored.value().set.get(), progress));
   }

@@ -46,7 +46,7 @@ struct AdvertiserOutcome {
 
 /// What one rule set would have made of the log. A blocked impression does not count for those
 /// after it.
-struct Outcome {
+struct SimulationOutcome {
   std::string name;
   std::uint64_t version = 0;
   std::vector<std::string> warnings;
@@ -90,7 +90,7 @@ struct Simulation {
   Rejections rejections;
   ItemNames names;
   std::optional<double> cpm;  ///< the price of a thousand impressions, in whatever currency
-  std::vector<Outcome> outcomes;
+  std::vector<SimulationOutcome> outcomes;
 };
 
 struct NamedRules {
@@ -109,8 +109,9 @@ inline constexpr std::size_t kBusiestMax = 1000;
 
 /// Replays the log, put in order before, through one rule set. `log_as_it_was` is what describe()
 /// gave. `stored`: who is in which segment, all the time; null: nobody is known to be in any.
-[[nodiscard]] Outcome replay(const ImpressionLog& log, const Simulation& log_as_it_was,
-                             const NamedRules& rules, const SegmentSet* stored, Progress& progress);
+[[nodiscard]] SimulationOutcome replay(const ImpressionLog& log, const Simulation& log_as_it_was,
+                                       const NamedRules& rules, const SegmentSet* stored,
+                                       Progress& progress);
 
 [[nodiscard]] std::string description_of(const Rule& rule);
 

@@ -142,7 +142,7 @@ std::string log_sentence(const Simulation& simulation) {
       period_text(simulation.first_day, simulation.first_day + days - 1), simulation.time_zone);
 }
 
-std::string headline(const Simulation& simulation, const Outcome& outcome) {
+std::string headline(const Simulation& simulation, const SimulationOutcome& outcome) {
   if (outcome.blocked == 0) {
     return fmt::format("Under {}, every impression would still have been shown.", outcome.name);
   }

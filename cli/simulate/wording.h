@@ -25,6 +25,6 @@ namespace fcap::cli {
 /// "40,000 impressions of 80 campaigns to 317 users, from … to …."
 [[nodiscard]] std::string log_sentence(const Simulation& simulation);
 /// What a rule set does, in a sentence or two.
-[[nodiscard]] std::string headline(const Simulation& simulation, const Outcome& outcome);
+[[nodiscard]] std::string headline(const Simulation& simulation, const SimulationOutcome& outcome);
 
 }  // namespace fcap::cli

@@ -29,7 +29,7 @@ void append_json_string(std::string& out, std::string_view text) {
   out.push_back('"');
 }
 
-std::string to_json(const Impression& impression) {
+std::string to_json(const PublishedImpression& impression) {
   std::string json = "{\"user_id\":";
   append_json_string(json, impression.user);
   json += ",\"campaign_id\":";
@@ -85,7 +85,7 @@ ImpressionProducer::~ImpressionProducer() {
   rd_kafka_destroy(client_);
 }
 
-bool ImpressionProducer::publish(const Impression& impression) {
+bool ImpressionProducer::publish(const PublishedImpression& impression) {
   const std::string json = to_json(impression);
   while (true) {
     // librdkafka owns the headers of a message that it takes.

@@ -15,7 +15,7 @@ struct rd_kafka_message_s;
 namespace ad_server {
 
 /// One impression as it is published.
-struct Impression {
+struct PublishedImpression {
   std::string_view user;
   std::string_view campaign;
   std::string_view creative;
@@ -35,7 +35,7 @@ class ImpressionProducer {
   ImpressionProducer& operator=(const ImpressionProducer&) = delete;
 
   /// Blocks while the local queue is full. False when the message cannot be sent at all.
-  bool publish(const Impression& impression);
+  bool publish(const PublishedImpression& impression);
 
   /// Waits until the brokers have acknowledged everything, at most `wait`.
   bool flush(std::chrono::milliseconds wait);

@@ -9,7 +9,7 @@ namespace ad_server {
 
 /// Counts durations in buckets of at most 1.6 % width (64 to each power of two), as HdrHistogram
 /// does. record() may be called from many threads at once.
-class LatencyHistogram {
+class ResponseTimes {
  public:
   void record(std::uint64_t value_us) noexcept {
     buckets_[bucket_of(value_us)].fetch_add(1, std::memory_order_relaxed);

@@ -17,8 +17,8 @@ struct LiveCounters {
   /// Shown although the history could not be read.
   std::atomic<std::uint64_t> shown_fail_open{0};
   std::atomic<std::uint64_t> not_published{0};
-  LatencyHistogram check_us;
-  LatencyHistogram propagation_us;
+  ResponseTimes check_us;
+  ResponseTimes propagation_us;
   /// Probes whose impression was never seen by a check.
   std::atomic<std::uint64_t> probes_unseen{0};
 };

@@ -13,7 +13,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-struct Row {
+struct TrafficRow {
   std::string user;
   std::string campaign;
   std::string creative;
@@ -53,7 +53,7 @@ class LineReader {
   std::size_t number_ = 0;
 };
 
-Row parse_row(std::string_view line, const LineReader& reader) {
+TrafficRow parse_row(std::string_view line, const LineReader& reader) {
   std::array<std::string_view, 4> fields;
   for (std::size_t i = 0; i < fields.size(); ++i) {
     const auto comma = line.find(',');
@@ -63,7 +63,7 @@ Row parse_row(std::string_view line, const LineReader& reader) {
     fields[i] = line.substr(0, comma);
     if (i < 3) line.remove_prefix(comma + 1);
   }
-  Row row{std::string(fields[0]), std::string(fields[1]), std::string(fields[2]), 0, 0};
+  TrafficRow row{std::string(fields[0]), std::string(fields[1]), std::string(fields[2]), 0, 0};
   const auto* end = fields[3].data() + fields[3].size();
   const auto parsed = std::from_chars(fields[3].data(), end, row.unix_seconds);
   if (parsed.ec != std::errc{} || parsed.ptr != end) {
@@ -79,7 +79,7 @@ class LogTraffic final : public Traffic {
     std::string line;
     reader.next(line);  // the header
     while (reader.next(line)) {
-      Row row = parse_row(line, reader);
+      TrafficRow row = parse_row(line, reader);
       row.position = total_++;
       newest_ = std::max(newest_, row.unix_seconds);
       const std::size_t worker = std::hash<std::string>{}(row.user) % options.workers;
@@ -96,7 +96,7 @@ class LogTraffic final : public Traffic {
   std::optional<AdRequest> next(std::size_t worker) override {
     auto& rows = rows_.at(worker);
     if (next_[worker] == rows.size()) return std::nullopt;
-    Row& row = rows[next_[worker]++];
+    TrafficRow& row = rows[next_[worker]++];
     AdRequest request;
     request.user = options_.user_prefix + row.user;
     request.at = fcap::Instant(std::chrono::seconds(row.unix_seconds) + shift_);
@@ -109,7 +109,7 @@ class LogTraffic final : public Traffic {
 
  private:
   LogOptions options_;
-  std::vector<std::vector<Row>> rows_;
+  std::vector<std::vector<TrafficRow>> rows_;
   std::vector<std::size_t> next_;
   std::size_t total_ = 0;
   std::int64_t newest_ = 0;

@@ -126,12 +126,12 @@ bool Server::claim(const AdRequest& request, const AdOffer& offer, const std::st
   return true;
 }
 
-void Server::show(Shown shown, Delay beacon) {
+void Server::show(ShownOffer shown, Delay beacon) {
   if (beacon == Delay::zero()) return publish(shown);
   beacons_.send_after(beacon, [this, shown = std::move(shown)] { publish(shown); });
 }
 
-void Server::publish(const Shown& shown) {
+void Server::publish(const ShownOffer& shown) {
   LiveCounters& counters = parts_.counters;
   const bool unread = shown.reason != fcap::Reason::kPassed;
   const bool published =
@@ -149,7 +149,7 @@ void Server::publish(const Shown& shown) {
 }
 
 // Otherwise the user would be capped for an impression that nobody has heard of.
-void Server::give_back(const Shown& shown) {
+void Server::give_back(const ShownOffer& shown) {
   const fcap::Candidate candidate{shown.offer.campaign, shown.offer.creative};
   if (parts_.tier == Tier::kReserve) {
     parts_.checker.hard({fcap::HardCall::kRelease, {shown.user, candidate, shown.id}});

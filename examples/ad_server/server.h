@@ -29,7 +29,7 @@ enum class Tier : std::uint8_t {
 /// the impression.
 class Server {
  public:
-  struct Parts {
+  struct ServerParts {
     fcap::Checker& checker;
     ImpressionProducer& producer;
     Traffic& traffic;
@@ -38,7 +38,8 @@ class Server {
     Tier tier = Tier::kLocal;
   };
 
-  Server(const Parts& parts, std::string run_id) : parts_(parts), run_id_(std::move(run_id)) {}
+  Server(const ServerParts& parts, std::string run_id)
+      : parts_(parts), run_id_(std::move(run_id)) {}
 
   /// Serves one worker's page views until there are no more or `stop` is set.
   void serve(std::size_t worker, const std::atomic<bool>& stop);
@@ -48,7 +49,7 @@ class Server {
 
  private:
   using Delay = Beacons::Clock::duration;
-  struct Shown {
+  struct ShownOffer {
     std::string user;
     AdOffer offer;
     std::string id;
@@ -62,12 +63,12 @@ class Server {
                                                    fcap::Instant at, const std::string& plain_id);
   [[nodiscard]] bool claim(const AdRequest& request, const AdOffer& offer, const std::string& id,
                            const fcap::CheckResult& check, fcap::Instant& at);
-  void show(Shown shown, Delay beacon);
-  void publish(const Shown& shown);
-  void give_back(const Shown& shown);
+  void show(ShownOffer shown, Delay beacon);
+  void publish(const ShownOffer& shown);
+  void give_back(const ShownOffer& shown);
   void count_check(Beacons::Clock::time_point begin);
 
-  Parts parts_;
+  ServerParts parts_;
   std::string run_id_;
   Beacons beacons_;  // uses the others
 };

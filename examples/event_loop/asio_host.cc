@@ -24,7 +24,7 @@ namespace {
 
 using LoopChecker = fcap::AsioChecker<asio::io_context::executor_type>;
 
-asio::awaitable<void> answer(LoopChecker& checker, Question question) {
+asio::awaitable<void> answer(LoopChecker& checker, InputQuestion question) {
   const std::vector<fcap::Candidate> candidates = question.candidates();
   const fcap::CheckResult result =
       co_await checker.check(question.user, candidates, asio::use_awaitable);
@@ -39,8 +39,8 @@ asio::awaitable<void> read_questions(LoopChecker& checker) {
     const std::size_t length = co_await asio::async_read_until(
         input, asio::dynamic_buffer(read), '\n', asio::redirect_error(asio::use_awaitable, error));
     if (error) co_return;
-    asio::co_spawn(checker.get_executor(), answer(checker, Question::parse(read.substr(0, length))),
-                   asio::detached);
+    asio::co_spawn(checker.get_executor(),
+                   answer(checker, InputQuestion::parse(read.substr(0, length))), asio::detached);
     read.erase(0, length);
   }
 }

@@ -26,8 +26,8 @@
 
 namespace {
 
-struct Answer {
-  Question question;
+struct InputAnswer {
+  InputQuestion question;
   fcap::CheckResult result;
 };
 
@@ -41,7 +41,7 @@ class Mailbox {
   [[nodiscard]] int fd() const { return wake_; }
 
   // From any thread.
-  void put(Answer answer) {
+  void put(InputAnswer answer) {
     {
       const std::lock_guard lock(mutex_);
       answers_.push_back(std::move(answer));
@@ -51,7 +51,7 @@ class Mailbox {
   }
 
   // On the loop's thread.
-  std::vector<Answer> take_all() {
+  std::vector<InputAnswer> take_all() {
     std::uint64_t count = 0;
     [[maybe_unused]] const auto read = ::read(wake_, &count, sizeof count);
     const std::lock_guard lock(mutex_);
@@ -61,7 +61,7 @@ class Mailbox {
  private:
   int wake_;
   std::mutex mutex_;
-  std::vector<Answer> answers_;
+  std::vector<InputAnswer> answers_;
 };
 
 class Host {
@@ -76,13 +76,13 @@ class Host {
     input_.append(bytes, static_cast<std::size_t>(count));
     for (std::size_t end = 0; (end = input_.find('\n')) != std::string::npos;
          input_.erase(0, end + 1)) {
-      ask(Question::parse(input_.substr(0, end)));
+      ask(InputQuestion::parse(input_.substr(0, end)));
     }
     return true;
   }
 
   void print_answers() {
-    for (const Answer& answer : mailbox_.take_all()) {
+    for (const InputAnswer& answer : mailbox_.take_all()) {
       std::fputs(answer_line(answer.question, answer.result).c_str(), stdout);
       --pending_;
     }
@@ -91,7 +91,7 @@ class Host {
   [[nodiscard]] std::size_t pending() const { return pending_; }
 
  private:
-  void ask(Question question) {
+  void ask(InputQuestion question) {
     ++pending_;
     const std::vector<fcap::Candidate> candidates = question.candidates();
     // The Checker copies the user and the candidates, so that the question may move into the

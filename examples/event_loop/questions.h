@@ -10,13 +10,13 @@
 #include <fcap/checker.h>
 
 /// One line of input: a user, then the campaigns to ask about.
-struct Question {
+struct InputQuestion {
   std::string user;
   std::vector<std::string> campaigns;
 
-  static Question parse(const std::string& line) {
+  static InputQuestion parse(const std::string& line) {
     std::istringstream words(line);
-    Question question;
+    InputQuestion question;
     words >> question.user;
     for (std::string campaign; words >> campaign;) question.campaigns.push_back(campaign);
     return question;
@@ -31,7 +31,7 @@ struct Question {
 };
 
 /// One line of output: "u123: c1 allowed, c2 capped (passed)".
-inline std::string answer_line(const Question& question, const fcap::CheckResult& result) {
+inline std::string answer_line(const InputQuestion& question, const fcap::CheckResult& result) {
   std::string line = question.user + ":";
   for (std::size_t i = 0; i < result.verdicts.size(); ++i) {
     line += (i == 0 ? " " : ", ") + question.campaigns[i] +

@@ -78,9 +78,9 @@ class AsioChecker {
 
  private:
   template <typename RunsOn, typename Handler>
-  struct Waiting final : AsioHandlers::Waiting {
+  struct WaitingHandler final : AsioHandlers::Waiting {
     template <typename Given>
-    Waiting(RunsOn given_runs_on, Given&& given)
+    WaitingHandler(RunsOn given_runs_on, Given&& given)
         : runs_on(std::move(given_runs_on)), handler(std::forward<Given>(given)) {}
     void drop() noexcept override {
       handler.reset();
@@ -98,7 +98,7 @@ class AsioChecker {
     auto runs_on = asio::prefer(asio::get_associated_executor(handler, executor),
                                 asio::execution::outstanding_work.tracked);
     std::shared_ptr<AsioHandlers> handlers = AsioHandlers::of(runs_on);
-    auto waiting = std::make_shared<Waiting<decltype(runs_on), std::decay_t<Handler>>>(
+    auto waiting = std::make_shared<WaitingHandler<decltype(runs_on), std::decay_t<Handler>>>(
         std::move(runs_on), std::forward<Handler>(handler));
     handlers->add(waiting);
     return [handlers = std::move(handlers), waiting = std::move(waiting)](Answer answer) {

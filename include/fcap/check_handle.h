@@ -9,7 +9,7 @@
 namespace fcap {
 
 namespace checker {
-class Async;
+class CallbackChecks;
 class AsyncRead;
 }  // namespace checker
 
@@ -30,7 +30,7 @@ class FCAP_EXPORT CheckHandle {
   bool cancel() noexcept;
 
  private:
-  friend class checker::Async;  // makes handles: takes over a reference
+  friend class checker::CallbackChecks;  // makes handles: takes over a reference
   explicit CheckHandle(checker::AsyncRead* read) noexcept : read_(read) {}
 
   checker::AsyncRead* read_ = nullptr;

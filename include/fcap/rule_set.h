@@ -65,9 +65,9 @@ class FCAP_EXPORT RuleSet {
 
  private:
   friend struct rules::RuleSetAccess;  // for fcap's own parts
-  struct Parts;
-  explicit RuleSet(std::unique_ptr<Parts> parts);
-  std::unique_ptr<Parts> parts_;
+  struct RuleSetParts;
+  explicit RuleSet(std::unique_ptr<RuleSetParts> parts);
+  std::unique_ptr<RuleSetParts> parts_;
 };
 
 }  // namespace fcap

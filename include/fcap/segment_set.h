@@ -71,9 +71,9 @@ class FCAP_EXPORT SegmentSet {
 
  private:
   friend class SegmentSetBuilder;
-  struct Parts;
-  explicit SegmentSet(std::unique_ptr<Parts> parts);
-  std::unique_ptr<Parts> parts_;
+  struct SegmentSetParts;
+  explicit SegmentSet(std::unique_ptr<SegmentSetParts> parts);
+  std::unique_ptr<SegmentSetParts> parts_;
 };
 
 /// Collects memberships and makes a SegmentSet of them. Throws std::bad_alloc.
@@ -100,7 +100,7 @@ class FCAP_EXPORT SegmentSetBuilder {
   [[nodiscard]] std::shared_ptr<const SegmentSet> finish(std::uint64_t version) &&;
 
  private:
-  std::unique_ptr<SegmentSet::Parts> parts_;
+  std::unique_ptr<SegmentSet::SegmentSetParts> parts_;
 };
 
 }  // namespace fcap

@@ -26,9 +26,9 @@ constexpr Instant kLastInstant{std::chrono::sys_days{std::chrono::year{10000} / 
                                milliseconds{1}};
 
 // Reads fixed-width numbers and literal characters off the front of a text.
-class Reader {
+class TimeReader {
  public:
-  explicit Reader(std::string_view text) : rest_(text) {}
+  explicit TimeReader(std::string_view text) : rest_(text) {}
 
   [[nodiscard]] bool done() const { return rest_.empty(); }
 
@@ -59,7 +59,7 @@ class Reader {
   std::string_view rest_;
 };
 
-std::optional<std::chrono::sys_days> read_date(Reader& reader) {
+std::optional<std::chrono::sys_days> read_date(TimeReader& reader) {
   const auto year = reader.number(4, 9999);
   if (!year || !reader.literal('-')) return std::nullopt;
   const auto month = reader.number(2, 12);
@@ -73,7 +73,7 @@ std::optional<std::chrono::sys_days> read_date(Reader& reader) {
   return std::chrono::sys_days{date};
 }
 
-std::optional<milliseconds> read_fraction(Reader& reader) {
+std::optional<milliseconds> read_fraction(TimeReader& reader) {
   if (!reader.literal('.')) return milliseconds{0};
   std::optional<int> next = reader.digit();
   if (!next) return std::nullopt;
@@ -82,7 +82,7 @@ std::optional<milliseconds> read_fraction(Reader& reader) {
   return milliseconds{ms};
 }
 
-std::optional<milliseconds> read_time_of_day(Reader& reader) {
+std::optional<milliseconds> read_time_of_day(TimeReader& reader) {
   const auto hour = reader.number(2, 23);
   if (!hour || !reader.literal(':')) return std::nullopt;
   const auto minute = reader.number(2, 59);
@@ -96,7 +96,7 @@ std::optional<milliseconds> read_time_of_day(Reader& reader) {
 }
 
 // East of Greenwich is positive.
-std::optional<milliseconds> read_offset(Reader& reader) {
+std::optional<milliseconds> read_offset(TimeReader& reader) {
   if (reader.literal('Z') || reader.literal('z')) return milliseconds{0};
   const bool east = reader.literal('+');
   if (!east && !reader.literal('-')) return std::nullopt;
@@ -167,7 +167,7 @@ std::string spoken_length(std::chrono::milliseconds length) {
 }
 
 std::optional<Instant> parse_instant(std::string_view text) {
-  Reader reader(text);
+  TimeReader reader(text);
   const auto date = read_date(reader);
   if (!date || !(reader.literal('T') || reader.literal('t') || reader.literal(' '))) {
     return std::nullopt;

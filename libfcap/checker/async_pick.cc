@@ -17,7 +17,7 @@ std::vector<std::string> starts_of(std::span<const std::string_view> ids) {
 
 }  // namespace
 
-AsyncPick::AsyncPick(Judgement& judgement, Sharing& sharing, const ReserveAsk& ask,
+AsyncPick::AsyncPick(Judgement& judgement, SharedNoteWriter& sharing, const ReserveAsk& ask,
                      Callback&& callback)
     : judgement_(judgement),
       user_(ledger::start_of(ask.user)),
@@ -30,7 +30,7 @@ AsyncPick::AsyncPick(Judgement& judgement, Sharing& sharing, const ReserveAsk& a
   for (const Candidate& candidate : ask.ranked) {
     names_.push_back({std::string(ledger::start_of(candidate.campaign)),
                       std::string(ledger::start_of(candidate.creative))});
-    const Names& names = names_.back();
+    const PickNames& names = names_.back();
     ranked_.push_back({names.campaign, names.creative});
   }
   picks_.picked.reserve(std::min(event_ids_.size(), ranked_.size()));
@@ -41,10 +41,10 @@ Reason AsyncPick::refuse_ids() const noexcept {
   return ask().has_valid_ids() ? Reason::kPassed : Reason::kInvalid;
 }
 
-bool AsyncPick::answer_unread(const Question& question) {
+bool AsyncPick::answer_without_record(const Question& question) {
   at_ = question.now;
   if (event_ids_.empty() || ranked_.empty()) return true;
-  return judgement_.pick_unread(question, event_ids_.size(), picks_);
+  return judgement_.pick_without_record(question, event_ids_.size(), picks_);
 }
 
 void AsyncPick::answer(const Question& question, const ReadOutcome& outcome) {

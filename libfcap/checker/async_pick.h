@@ -12,8 +12,8 @@
 #include "checker/batch_answers.h"
 #include "checker/judgement.h"
 #include "checker/reserve_run.h"
+#include "checker/shared_note_writer.h"
 #include "checker/shared_page.h"
-#include "checker/sharing.h"
 
 namespace fcap::checker {
 
@@ -27,12 +27,13 @@ class AsyncPick {
 
   /// Copies what the ask refers to, and takes the callback last. Throws std::bad_alloc; then the
   /// callback is left alone.
-  AsyncPick(Judgement& judgement, Sharing& sharing, const ReserveAsk& ask, Callback&& callback);
+  AsyncPick(Judgement& judgement, SharedNoteWriter& sharing, const ReserveAsk& ask,
+            Callback&& callback);
 
   /// kInvalid: the event ids are outside their range. Otherwise kPassed.
   [[nodiscard]] Reason refuse_ids() const noexcept;
-  /// As Judgement::answer_unread(), answer() and refuse().
-  [[nodiscard]] bool answer_unread(const Question& question);
+  /// As Judgement::answer_without_record(), answer() and refuse().
+  [[nodiscard]] bool answer_without_record(const Question& question);
   void answer(const Question& question, const ReadOutcome& outcome);
   void refuse(Reason reason) noexcept;
 
@@ -50,7 +51,7 @@ class AsyncPick {
   }
 
  private:
-  struct Names {
+  struct PickNames {
     std::string campaign;
     std::string creative;
   };
@@ -62,7 +63,7 @@ class AsyncPick {
   Judgement& judgement_;
   const std::string user_;
   std::optional<Instant> at_;  // when the picks are shown; none: when they are judged
-  std::vector<Names> names_;
+  std::vector<PickNames> names_;
   std::vector<Candidate> ranked_;  // of names_
   const std::vector<std::string> event_ids_;
   const std::vector<std::string_view> event_id_views_;

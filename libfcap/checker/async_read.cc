@@ -4,12 +4,12 @@
 #include <new>
 #include <utility>
 
-#include "checker/async.h"
+#include "checker/callback_checks.h"
 #include "ledger/ids.h"
 
 namespace fcap::checker {
 
-void AsyncRead::prepare(Async& owner, bool in_batch) noexcept {
+void AsyncRead::prepare(CallbackChecks& owner, bool in_batch) noexcept {
   owner_ = &owner;
   in_batch_ = in_batch;
   by_executor_ = !in_batch && owner.has_executor();
@@ -22,7 +22,7 @@ void AsyncRead::prepare(Async& owner, bool in_batch) noexcept {
 }
 
 void AsyncRead::complete(const StoreOutcome& outcome) noexcept {
-  // The Async may be gone, so none of its members is read before the claim.
+  // The CallbackChecks may be gone, so none of its members is read before the claim.
   if (!by_executor_ && (phase_.load(std::memory_order_acquire) & kSubmitted) != 0) {
     // The usual case, in one step. Nobody else answers what is claimed here, so that end() may
     // take kLeft for granted.

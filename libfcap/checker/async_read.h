@@ -20,20 +20,20 @@
 
 namespace fcap::checker {
 
-class Async;
+class CallbackChecks;
 
 /// One asynchronous check on its way. The store, the executor's task, the answer queue, the host's
 /// CheckHandle and the list of pending ones hold a reference each; exactly one of them claims the
 /// answer.
 ///
-/// The Checker may go while a store of the host's or an executor still holds a read. So the Async
-/// is touched only by whoever has claimed the read, or by complete() between kTaken and kLeft, and
-/// Async's end waits for both.
+/// The Checker may go while a store of the host's or an executor still holds a read. So the
+/// CallbackChecks is touched only by whoever has claimed the read, or by complete() between kTaken
+/// and kLeft, and CallbackChecks's end waits for both.
 class AsyncRead final : public StoreCompletion, public QueuedAnswer, public PoolNode<AsyncRead> {
  public:
   /// Makes ready for one use, with one reference, which the caller gets. `in_batch`: the answer
   /// runs no code of the host's, so it is given by whichever thread has it.
-  void prepare(Async& owner, bool in_batch) noexcept;
+  void prepare(CallbackChecks& owner, bool in_batch) noexcept;
 
   void complete(const StoreOutcome& outcome) noexcept override;
 
@@ -108,11 +108,11 @@ class AsyncRead final : public StoreCompletion, public QueuedAnswer, public Pool
   std::size_t pending_stripe = 0;
 
  private:
-  enum Phase : std::uint32_t {
+  enum ReadPhase : std::uint32_t {
     kTaken = 1,       ///< complete() has begun
     kClaimed = 2,     ///< somebody answers
     kEnded = 4,       ///< the callback has run
-    kLeft = 8,        ///< complete() does not touch the Async any more
+    kLeft = 8,        ///< complete() does not touch the CallbackChecks any more
     kSubmitted = 16,  ///< the call that asked is through with the store
     kKept = 32,       ///< complete() has kept the outcome
   };
@@ -122,7 +122,7 @@ class AsyncRead final : public StoreCompletion, public QueuedAnswer, public Pool
   void keep(const StoreOutcome& outcome) noexcept;
   void leave() noexcept;
 
-  Async* owner_ = nullptr;
+  CallbackChecks* owner_ = nullptr;
   bool in_batch_ = false;
   bool by_executor_ = false;
   std::atomic<std::uint32_t> phase_{0};

@@ -7,17 +7,17 @@
 #include <fcap/checker.h>
 
 #include "base/outside_text.h"
-#include "checker/async.h"
-#include "checker/async_reserving.h"
-#include "checker/blocking.h"
+#include "checker/blocking_checks.h"
+#include "checker/blocking_hard_calls.h"
+#include "checker/callback_checks.h"
+#include "checker/callback_hard_calls.h"
 #include "checker/checker_options_check.h"
 #include "checker/explaining.h"
+#include "checker/followed_sources.h"
 #include "checker/health.h"
 #include "checker/pages.h"
-#include "checker/reserving.h"
 #include "checker/scrape.h"
-#include "checker/sharing.h"
-#include "checker/sources.h"
+#include "checker/shared_note_writer.h"
 
 namespace fcap {
 namespace {
@@ -43,7 +43,7 @@ class Checker::Impl {
   Impl(CheckerOptions given, std::shared_ptr<Store> store, bool owns_store)
       : options(std::move(given)),
         gate(options),
-        sources(options, gate, [this] { let_go_of_rules(); }),
+        sources(options, gate, [this] { drop_rules(); }),
         judgement(options, gate, sources.current(), *store, counters),
         store_(std::move(store)),
         owns_store_(owns_store),
@@ -65,26 +65,26 @@ class Checker::Impl {
   [[nodiscard]] bool must_leak() const noexcept {
     return gate.in_child() || gate.inside_callback();
   }
-  /// The destructor waits for whoever holds a CallInside. Throws std::bad_alloc.
+  /// The destructor waits for whoever holds a CountedCall. Throws std::bad_alloc.
   void add_health(CheckerHealth& health) const;
 
   const CheckerOptions options;
   checker::Counters counters;
   checker::Gate gate;
-  checker::Sources sources;
+  checker::FollowedSources sources;
   checker::Judgement judgement;
   checker::Latency check_latency;
   checker::Latency store_latency;
 
  private:
-  checker::Parts parts() {
+  checker::SharedParts parts() {
     return {options,       gate,  judgement, counters, check_latency,
             store_latency, room_, *store_,   direct_};
   }
   [[nodiscard]] bool all_over() noexcept;
-  void let_go_of_rules() noexcept {
-    blocking.let_go_of_rules();
-    async.let_go_of_rules();
+  void drop_rules() noexcept {
+    blocking.drop_rules();
+    async.drop_rules();
   }
 
   checker::VerdictRoom room_;
@@ -93,19 +93,19 @@ class Checker::Impl {
   redis::DirectReads* const direct_;  // of store_; null: it cannot
 
  public:
-  checker::Blocking blocking;
+  checker::BlockingChecks blocking;
   checker::Explaining explaining;
-  checker::Async async;
-  checker::Reserving reserving;
-  checker::Sharing sharing;
-  checker::AsyncReserving async_reserving;
+  checker::CallbackChecks async;
+  checker::BlockingHardCalls reserving;
+  checker::SharedNoteWriter sharing;
+  checker::CallbackHardCalls async_reserving;
   checker::Pages pages;
 };
 
 Checker::Impl::~Impl() {
   gate.close();
   sources.stop_following();
-  using checker::Counter;
+  using checker::CheckerCounter;
   // A call that began before may still be on its way to the store: a callback may start the next
   // check, and the store's threads run callbacks until the store has ended. A call that begins from
   // here on sees that the Gate is closed.
@@ -122,12 +122,12 @@ Checker::Impl::~Impl() {
 // Answers what is pending. Whether nothing is: nobody was inside who could have added to it, and
 // nobody has come in while it was looked at.
 bool Checker::Impl::all_over() noexcept {
-  const std::uint64_t begun = counters.sum(checker::Counter::calls_begun);
+  const std::uint64_t begun = counters.sum(checker::CheckerCounter::calls_begun);
   const bool nobody_inside = counters.all_ended();
   const bool no_hard_calls = async_reserving.stop();
   const bool no_checks = async.answer_pending();
   return nobody_inside && no_hard_calls && no_checks &&
-         counters.sum(checker::Counter::calls_begun) == begun;
+         counters.sum(checker::CheckerCounter::calls_begun) == begun;
 }
 
 void Checker::Impl::add_health(CheckerHealth& health) const {
@@ -220,7 +220,7 @@ AsyncStart Checker::check_async(const Subject& subject, std::span<const Candidat
 }
 
 bool Checker::note_shown(const Impression& shown, Note note) noexcept {
-  const checker::CallInside inside(impl_->counters);
+  const checker::CountedCall inside(impl_->counters);
   const auto noted = impl_->judgement.note_shown(shown);
   if (!noted) return false;
   if (note == Note::kHere) return true;
@@ -232,7 +232,7 @@ bool Checker::note_shown(const Impression& shown, Note note) noexcept {
 }
 
 bool Checker::take_back_shown(const Impression& shown) noexcept {
-  const checker::CallInside inside(impl_->counters);
+  const checker::CountedCall inside(impl_->counters);
   std::optional<ledger::Entry> released;
   const bool taken_back = impl_->judgement.take_back_shown(shown, released);
   if (released) impl_->sharing.take_back(shown.subject.user, *released);
@@ -269,30 +269,30 @@ void Checker::pick_async(const PageRequest& page, const PageOptions& options,
 }
 
 void Checker::set_rules(std::shared_ptr<const RuleSet> rules) noexcept {
-  const checker::CallInside inside(impl_->counters);
+  const checker::CountedCall inside(impl_->counters);
   impl_->sources.set_rules(std::move(rules));
 }
 
 std::shared_ptr<const RuleSet> Checker::rules() const noexcept {
-  const checker::CallInside inside(impl_->counters);
+  const checker::CountedCall inside(impl_->counters);
   return impl_->sources.rules();
 }
 
 void Checker::set_segments(std::shared_ptr<const SegmentSet> segments) noexcept {
-  const checker::CallInside inside(impl_->counters);
+  const checker::CountedCall inside(impl_->counters);
   impl_->sources.set_segments(std::move(segments));
 }
 
 std::shared_ptr<const SegmentSet> Checker::segments() const noexcept {
-  const checker::CallInside inside(impl_->counters);
+  const checker::CountedCall inside(impl_->counters);
   return impl_->sources.segments();
 }
 
 CheckerStats Checker::stats() const noexcept {
-  const checker::CallInside inside(impl_->counters);
+  const checker::CountedCall inside(impl_->counters);
   CheckerStats stats;
   const checker::Counters& counters = impl_->counters;
-  const std::uint64_t answered = counters.sum(checker::Counter::checks_answered);
+  const std::uint64_t answered = counters.sum(checker::CheckerCounter::checks_answered);
   counters.copy_to(stats);
   stats.pending = stats.checks - answered;
   impl_->judgement.add_stats(stats);
@@ -305,13 +305,13 @@ CheckerStats Checker::stats() const noexcept {
 }
 
 std::vector<ShadowCount> Checker::shadow_counts() const {
-  const checker::CallInside inside(impl_->counters);
+  const checker::CountedCall inside(impl_->counters);
   if (impl_->gate.in_child()) return {};  // no locks: their holders may not exist here
   return impl_->judgement.shadows().counts();
 }
 
 CheckerHealth Checker::health() const noexcept {
-  const checker::CallInside inside(impl_->counters);
+  const checker::CountedCall inside(impl_->counters);
   CheckerHealth health;
   if (impl_->gate.in_child()) return health;
   try {
@@ -322,7 +322,7 @@ CheckerHealth Checker::health() const noexcept {
 }
 
 bool Checker::wait_ready(std::chrono::milliseconds timeout) const noexcept {
-  const checker::CallInside inside(impl_->counters);
+  const checker::CountedCall inside(impl_->counters);
   const auto begun = std::chrono::steady_clock::now();
   while (!health().ready) {
     const auto waited = std::chrono::steady_clock::now() - begun;
@@ -335,7 +335,7 @@ bool Checker::wait_ready(std::chrono::milliseconds timeout) const noexcept {
 }
 
 Scrape::Scrape(const Checker& checker) {
-  const checker::CallInside inside(checker.impl_->counters);
+  const checker::CountedCall inside(checker.impl_->counters);
   stats = checker.stats();
   health = checker.health();
   shadows = checker.shadow_counts();

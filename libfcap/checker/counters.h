@@ -97,7 +97,7 @@ namespace fcap::checker {
   FIGURE(kCounter, segments.reloads_failed, "segment_reloads_failed_total", "",                    \
          "Loads of segments that failed; the last good set stayed.")
 
-enum class Counter : std::uint8_t {
+enum class CheckerCounter : std::uint8_t {
 #define FCAP_SKIP(...)
 #define FCAP_NAME(name, ...) name,
 #define FCAP_NAMES(name, ...) name, name##_last = name + kReasonCount - 1,
@@ -115,7 +115,7 @@ enum class Counter : std::uint8_t {
 #undef FCAP_NAME
 #undef FCAP_SKIP
 };
-inline constexpr std::size_t kCounterCount = static_cast<std::size_t>(Counter::end);
+inline constexpr std::size_t kCounterCount = static_cast<std::size_t>(CheckerCounter::end);
 
 /// Counters that many threads add to without meeting. Sums are not a snapshot of one instant.
 ///
@@ -123,26 +123,26 @@ inline constexpr std::size_t kCounterCount = static_cast<std::size_t>(Counter::e
 class Counters {
  public:
   /// Returns what this thread had counted before, or those that share its cell.
-  std::uint64_t add(Counter counter, std::uint64_t amount = 1) noexcept {
+  std::uint64_t add(CheckerCounter counter, std::uint64_t amount = 1) noexcept {
     return amount == 0 ? 0 : add(counter, amount, std::memory_order_relaxed);
   }
 
   /// So many checks have ended alike: counted where that was without the history.
   void add_unjudged(Reason reason, std::uint64_t amount = 1) noexcept {
     if (reason != Reason::kPassed && reason != Reason::kCapped) {
-      add(of(Counter::unjudged, reason), amount);
+      add(of(CheckerCounter::unjudged, reason), amount);
     }
   }
 
   /// So many hard calls have ended alike.
   void add_ended(Reason reason, bool unknown, std::uint64_t amount = 1) noexcept {
-    add(of(Counter::hard_ended, reason), amount);
-    if (unknown) add(Counter::hard_unknown, amount);
+    add(of(CheckerCounter::hard_ended, reason), amount);
+    if (unknown) add(CheckerCounter::hard_unknown, amount);
   }
 
   /// add() with a place in the single total order: whoever sees the sum without it has stored what
   /// this thread loads afterwards, if that is sequentially consistent too.
-  void add_ordered(Counter counter) noexcept {
+  void add_ordered(CheckerCounter counter) noexcept {
     const std::size_t slot = thread_slot::mine;
     if (slot >= kThreadSlots) [[unlikely]] {
       add_shared(counter, 1);
@@ -152,9 +152,9 @@ class Counters {
   }
 
   /// add() that also publishes what this thread did before; pairs with sum().
-  void add_release(Counter counter) noexcept { add(counter, 1, std::memory_order_release); }
+  void add_release(CheckerCounter counter) noexcept { add(counter, 1, std::memory_order_release); }
 
-  [[nodiscard]] std::uint64_t sum(Counter counter) const noexcept {
+  [[nodiscard]] std::uint64_t sum(CheckerCounter counter) const noexcept {
     std::uint64_t total = 0;
     for (const auto& stripe : stripes_) {
       total += stripe.cells[static_cast<std::size_t>(counter)].load(std::memory_order_seq_cst);
@@ -165,20 +165,22 @@ class Counters {
   /// Whether every call that had begun no longer needs the store. Sums are taken backwards, so that
   /// a call in between can only make this false.
   [[nodiscard]] bool all_submitted() const noexcept {
-    const std::uint64_t past = sum(Counter::calls_ended) + sum(Counter::calls_submitted);
-    return sum(Counter::calls_begun) == past;
+    const std::uint64_t past =
+        sum(CheckerCounter::calls_ended) + sum(CheckerCounter::calls_submitted);
+    return sum(CheckerCounter::calls_begun) == past;
   }
   /// Whether every call that had begun has ended; as above.
   [[nodiscard]] bool all_ended() const noexcept {
-    const std::uint64_t past = sum(Counter::calls_ended) + sum(Counter::calls_submitted_ended);
-    return sum(Counter::calls_begun) == past;
+    const std::uint64_t past =
+        sum(CheckerCounter::calls_ended) + sum(CheckerCounter::calls_submitted_ended);
+    return sum(CheckerCounter::calls_begun) == past;
   }
 
   /// Sets their fields.
   void copy_to(CheckerStats& stats) const noexcept {
 #define FCAP_SKIP(...)
-#define FCAP_COPY(name, field, ...) stats.field = sum(Counter::name);
-#define FCAP_COPY_ALL(name, field, ...) copy_to(stats.field, Counter::name);
+#define FCAP_COPY(name, field, ...) stats.field = sum(CheckerCounter::name);
+#define FCAP_COPY_ALL(name, field, ...) copy_to(stats.field, CheckerCounter::name);
     FCAP_CHECKER_STATS(FCAP_COPY, FCAP_COPY_ALL, FCAP_SKIP)
 #undef FCAP_COPY_ALL
 #undef FCAP_COPY
@@ -189,25 +191,27 @@ class Counters {
 
  private:
   /// That of a reason, where `first` is that of the first one.
-  static constexpr Counter of(Counter first, Reason reason) noexcept {
-    return static_cast<Counter>(static_cast<std::size_t>(first) + static_cast<std::size_t>(reason));
+  static constexpr CheckerCounter of(CheckerCounter first, Reason reason) noexcept {
+    return static_cast<CheckerCounter>(static_cast<std::size_t>(first) +
+                                       static_cast<std::size_t>(reason));
   }
 
-  void copy_to(ReasonCounts& counts, Counter first) const noexcept {
+  void copy_to(ReasonCounts& counts, CheckerCounter first) const noexcept {
     for (std::size_t i = 0; i < kReasonCount; ++i) {
       const auto reason = static_cast<Reason>(i);
       counts[reason] = sum(of(first, reason));
     }
   }
 
-  struct alignas(kCacheLineBytes) Stripe {
+  struct alignas(kCacheLineBytes) CountersStripe {
     std::array<std::atomic<std::uint64_t>, kCounterCount> cells{};
   };
 
   /// For the threads that have no slot of their own.
   static constexpr std::size_t kSharedStripes = 8;
 
-  std::uint64_t add(Counter counter, std::uint64_t amount, std::memory_order order) noexcept {
+  std::uint64_t add(CheckerCounter counter, std::uint64_t amount,
+                    std::memory_order order) noexcept {
     const std::size_t slot = thread_slot::mine;
     if (slot >= kThreadSlots) [[unlikely]]
       return add_shared(counter, amount);
@@ -219,30 +223,31 @@ class Counters {
 
   /// For a thread that has no slot, or has not asked for one yet. In any order that the callers
   /// want. Kept out of their way: a check just fits into the first level of an instruction cache.
-  std::uint64_t add_shared(Counter counter, std::uint64_t amount) noexcept;
+  std::uint64_t add_shared(CheckerCounter counter, std::uint64_t amount) noexcept;
 
-  std::atomic<std::uint64_t>& cell(std::size_t stripe, Counter counter) noexcept {
+  std::atomic<std::uint64_t>& cell(std::size_t stripe, CheckerCounter counter) noexcept {
     return stripes_[stripe].cells[static_cast<std::size_t>(counter)];
   }
 
-  std::array<Stripe, kThreadSlots + kSharedStripes> stripes_{};
+  std::array<CountersStripe, kThreadSlots + kSharedStripes> stripes_{};
 };
 
 /// Counts a call for as long as it may touch the Checker.
-class CallInside {
+class CountedCall {
  public:
-  explicit CallInside(Counters& counters) noexcept : counters_(counters) {
-    counters_.add_ordered(Counter::calls_begun);
+  explicit CountedCall(Counters& counters) noexcept : counters_(counters) {
+    counters_.add_ordered(CheckerCounter::calls_begun);
   }
-  ~CallInside() {
-    counters_.add_release(submitted_ ? Counter::calls_submitted_ended : Counter::calls_ended);
+  ~CountedCall() {
+    counters_.add_release(submitted_ ? CheckerCounter::calls_submitted_ended
+                                     : CheckerCounter::calls_ended);
   }
-  CallInside(const CallInside&) = delete;
-  CallInside& operator=(const CallInside&) = delete;
+  CountedCall(const CountedCall&) = delete;
+  CountedCall& operator=(const CountedCall&) = delete;
 
   /// The call does not go to the store from here on.
   void submitted() noexcept {
-    if (!std::exchange(submitted_, true)) counters_.add_release(Counter::calls_submitted);
+    if (!std::exchange(submitted_, true)) counters_.add_release(CheckerCounter::calls_submitted);
   }
 
  private:

@@ -27,9 +27,9 @@ struct HeldRules {
 /// We do this rather than load an atomic shared_ptr per check, because every load of one changes a
 /// reference count that all processors share, and at millions of checks per second that one cache
 /// line is what they wait for. For the same reason a hold is not a copy of the shared pointer: it
-/// wraps the copy in a control block of its own (own()), and results that the host keeps count
+/// wraps the copy in a control block of its own (wrapped()), and results that the host keeps count
 /// their references there. The price is that a reader which rests keeps the former set alive until
-/// its next check; let_go_of_rules() looks after those.
+/// its next check; drop_rules() looks after those.
 ///
 /// Thread safety: all functions from any thread.
 class CurrentRules {
@@ -64,15 +64,15 @@ class CurrentRules {
       *segments = segments_;
       generation = generation_.load(std::memory_order_relaxed);
     }
-    held.rules = own(std::move(rules));
-    held.segments = own(std::move(segments));
+    held.rules = wrapped(std::move(rules));
+    held.segments = wrapped(std::move(segments));
     held.generation = generation;
   }
 
  private:
   /// A hold that counts its references in the pointer that it was copied to.
   template <typename T>
-  static std::shared_ptr<T> own(std::shared_ptr<std::shared_ptr<T>> copy) noexcept {
+  static std::shared_ptr<T> wrapped(std::shared_ptr<std::shared_ptr<T>> copy) noexcept {
     T* const raw = copy->get();
     return raw == nullptr ? nullptr : std::shared_ptr<T>(std::move(copy), raw);
   }

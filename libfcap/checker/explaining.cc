@@ -24,13 +24,13 @@ void give(const CheckResult& result, std::span<const Candidate> candidates,
 
 }  // namespace
 
-Explaining::Explaining(Parts parts) : parts_(parts), read_groups_(Pool<ReadGroup>::make()) {}
+Explaining::Explaining(SharedParts parts) : parts_(parts), read_groups_(Pool<ReadGroup>::make()) {}
 
 Explanation Explaining::explain(std::string_view user, std::span<const Candidate> candidates,
                                 const CheckOptions& options) noexcept {
   const base::CallerState caller;
   // Before the Gate is asked, so that the destructor waits for whoever it lets in.
-  CallInside inside(parts_.counters);
+  CountedCall inside(parts_.counters);
   Explanation explanation;
   try {
     explanation.user = user;
@@ -42,7 +42,7 @@ Explanation Explaining::explain(std::string_view user, std::span<const Candidate
   return explanation;
 }
 
-void Explaining::explain_one(CallInside& inside, std::string_view user,
+void Explaining::explain_one(CountedCall& inside, std::string_view user,
                              std::span<const Candidate> candidates, const CheckOptions& options,
                              Explanation& explanation) {
   const Clock::time_point deadline = Clock::now() + parts_.judgement.deadline_of(options);
@@ -66,7 +66,7 @@ void Explaining::explain_one(CallInside& inside, std::string_view user,
   explain_record(question, outcome, candidates, options.now.has_value(), explanation);
 }
 
-ReadOutcome Explaining::read(CallInside& inside, ReadGroup& group, Clock::time_point deadline) {
+ReadOutcome Explaining::read(CountedCall& inside, ReadGroup& group, Clock::time_point deadline) {
   group.prepare(1);
   if (!group.read_directly(parts_.direct, 0, group.key, deadline)) {
     group.start(parts_.store, 0, group.key, deadline);
@@ -81,7 +81,7 @@ ReadOutcome Explaining::read(CallInside& inside, ReadGroup& group, Clock::time_p
 void Explaining::explain_record(const Question& question, const ReadOutcome& outcome,
                                 std::span<const Candidate> candidates, bool as_of,
                                 Explanation& explanation) {
-  const Scratches::Held scratch(parts_.judgement.scratches());
+  const ScratchPool::HeldScratch scratch(parts_.judgement.scratches());
   const Reason reason = parts_.judgement.load(*scratch, question, outcome);
   if (reason != Reason::kPassed) {
     CheckResult result;

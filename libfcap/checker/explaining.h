@@ -19,7 +19,7 @@ namespace fcap::checker {
 class Explaining {
  public:
   /// Throws std::bad_alloc.
-  explicit Explaining(Parts parts);
+  explicit Explaining(SharedParts parts);
 
   Explanation explain(std::string_view user, std::span<const Candidate> candidates,
                       const CheckOptions& options) noexcept;
@@ -27,15 +27,16 @@ class Explaining {
  private:
   using Clock = std::chrono::steady_clock;
 
-  void explain_one(CallInside& inside, std::string_view user, std::span<const Candidate> candidates,
-                   const CheckOptions& options, Explanation& explanation);
-  [[nodiscard]] ReadOutcome read(CallInside& inside, ReadGroup& group, Clock::time_point deadline);
+  void explain_one(CountedCall& inside, std::string_view user,
+                   std::span<const Candidate> candidates, const CheckOptions& options,
+                   Explanation& explanation);
+  [[nodiscard]] ReadOutcome read(CountedCall& inside, ReadGroup& group, Clock::time_point deadline);
   void explain_record(const Question& question, const ReadOutcome& outcome,
                       std::span<const Candidate> candidates, bool as_of, Explanation& explanation);
   void answer_alike(Reason reason, std::span<const Candidate> candidates,
                     Explanation& explanation) const;
 
-  Parts parts_;
+  SharedParts parts_;
   Pool<ReadGroup>::Owner read_groups_;
 };
 

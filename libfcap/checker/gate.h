@@ -37,7 +37,7 @@ class Gate {
     if (in_child()) return Reason::kForked;
     return inside_callback() ? Reason::kReentrant : Reason::kPassed;
   }
-  /// kShutdown, kNoUser, kInvalid, or kPassed. A call that counts itself in (CallInside) before it
+  /// kShutdown, kNoUser, kInvalid, or kPassed. A call that counts itself in (CountedCall) before it
   /// asks is either told kShutdown or waited for by the destructor.
   [[nodiscard]] Reason refuse_user(std::string_view user) const noexcept;
 

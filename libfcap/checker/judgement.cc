@@ -96,19 +96,19 @@ Reason Judgement::prepare(std::string_view user, std::span<const Candidate> cand
   return Reason::kPassed;
 }
 
-bool Judgement::answer_unread(const Question& question, CheckResult& result) {
+bool Judgement::answer_without_record(const Question& question, CheckResult& result) {
   if (all_kept(question, result)) {
     result.rules = question.held.rules;
-    counters_.add(Counter::cached_checks);
-    counters_.add(Counter::cached_verdicts, result.verdicts.size());
+    counters_.add(CheckerCounter::cached_checks);
+    counters_.add(CheckerCounter::cached_verdicts, result.verdicts.size());
     return true;
   }
   if (needs_history(question)) return false;
-  const Scratches::Held scratch(scratches_);
+  const ScratchPool::HeldScratch scratch(scratches_);
   scratch->clear();
-  counters_.add(Counter::shadow_capped,
+  counters_.add(CheckerCounter::shadow_capped,
                 judge(*scratch, question, options_.fail_open, shadows_, result));
-  counters_.add(Counter::unread_checks);
+  counters_.add(CheckerCounter::unread_checks);
   return true;
 }
 
@@ -129,13 +129,13 @@ bool Judgement::all_kept(const Question& question, CheckResult& result) const {
 }
 
 void Judgement::answer(const Question& question, const ReadOutcome& outcome, CheckResult& result) {
-  const Scratches::Held scratch(scratches_);
+  const ScratchPool::HeldScratch scratch(scratches_);
   const Reason reason = load(*scratch, question, outcome);
   if (reason != Reason::kPassed) {
     return count(answer_without(*scratch, question, reason, result));
   }
   const SeenRecord seen = seen_of(scratch->ledger, outcome.record.size(), question.now);
-  counters_.add(Counter::shadow_capped,
+  counters_.add(CheckerCounter::shadow_capped,
                 judge(*scratch, question, options_.fail_open, shadows_, result));
   result.token = seen.token();
   if (outcome.stale) return count({.cached = finish_stale(question, result)});
@@ -144,8 +144,8 @@ void Judgement::answer(const Question& question, const ReadOutcome& outcome, Che
 }
 
 void Judgement::count(const WithoutHistory& verdicts) noexcept {
-  if (verdicts.certain > 0) counters_.add(Counter::certain_verdicts, verdicts.certain);
-  if (verdicts.cached > 0) counters_.add(Counter::cached_verdicts, verdicts.cached);
+  if (verdicts.certain > 0) counters_.add(CheckerCounter::certain_verdicts, verdicts.certain);
+  if (verdicts.cached > 0) counters_.add(CheckerCounter::cached_verdicts, verdicts.cached);
 }
 
 std::uint64_t Judgement::finish_stale(const Question& question, CheckResult& result) const {
@@ -177,7 +177,7 @@ Reason Judgement::decode(Scratch& scratch, std::string_view record) {
     note_undecodable();
     return Reason::kUndecodable;
   }
-  counters_.add(Counter::unknown_frames, scratch.ledger.unknown_frames());
+  counters_.add(CheckerCounter::unknown_frames, scratch.ledger.unknown_frames());
   return Reason::kPassed;
 }
 
@@ -187,7 +187,7 @@ void Judgement::add_shown(Scratch& scratch, std::string_view user,
   if (shown_ == nullptr || !shown_->used()) return;
   const ShownEvents::Merged merged = shown_->merge_into(user, Clock::now(), scratch.ledger, except);
   scratch.unconfirmed = merged.unconfirmed;
-  counters_.add(Counter::shown_confirmed, merged.confirmed);
+  counters_.add(CheckerCounter::shown_confirmed, merged.confirmed);
 }
 
 // After judging by a record: only what it confirms, not what this process believes.
@@ -254,26 +254,26 @@ void first_of(const std::vector<Verdict>& verdicts, std::size_t k, Picks& picks)
 
 }  // namespace
 
-bool Judgement::pick_unread(const Question& question, std::size_t k, Picks& picks) {
+bool Judgement::pick_without_record(const Question& question, std::size_t k, Picks& picks) {
   CheckResult result;
   if (all_kept(question, result)) {
-    counters_.add(Counter::cached_checks);
-    counters_.add(Counter::cached_verdicts, result.verdicts.size());
+    counters_.add(CheckerCounter::cached_checks);
+    counters_.add(CheckerCounter::cached_verdicts, result.verdicts.size());
     first_of(result.verdicts, k, picks);
     return true;
   }
   if (needs_history(question)) return false;
-  const Scratches::Held scratch(scratches_);
+  const ScratchPool::HeldScratch scratch(scratches_);
   scratch->clear();
   pick(*scratch, question, k, options_.fail_open, shadows_, picks);
-  counters_.add(Counter::shadow_capped, picks.shadow_capped);
-  counters_.add(Counter::unread_checks);
+  counters_.add(CheckerCounter::shadow_capped, picks.shadow_capped);
+  counters_.add(CheckerCounter::unread_checks);
   return true;
 }
 
 Reason Judgement::pick_by_record(const Question& question, std::size_t k,
                                  const ReadOutcome& outcome, Picks& picks) {
-  const Scratches::Held scratch(scratches_);
+  const ScratchPool::HeldScratch scratch(scratches_);
   const Reason reason = load(*scratch, question, outcome);
   if (reason == Reason::kPassed) {
     picks.token = seen_of(scratch->ledger, outcome.record.size(), question.now).token();
@@ -284,7 +284,7 @@ Reason Judgement::pick_by_record(const Question& question, std::size_t k,
     }
     picks.stale = outcome.stale;
     pick(*scratch, question, k, options_.fail_open, shadows_, picks, kept.verdicts);
-    counters_.add(Counter::shadow_capped, picks.shadow_capped);
+    counters_.add(CheckerCounter::shadow_capped, picks.shadow_capped);
     return reason;
   }
   CheckResult result;
@@ -311,7 +311,7 @@ std::optional<ledger::Entry> Judgement::shown_entry(const Impression& shown) con
 
 void Judgement::forget_shown(std::string_view user, const ledger::Entry& event) noexcept {
   if (shown_ == nullptr || shown_->take_back(user, event) == ShownEvents::Taken::kNothing) return;
-  counters_.add(Counter::shown_taken_back);
+  counters_.add(CheckerCounter::shown_taken_back);
 }
 
 std::optional<ledger::Entry> Judgement::event_of(const Candidate& shown,
@@ -333,8 +333,9 @@ std::optional<ledger::Entry> Judgement::note_shown(const Impression& shown) noex
   if (!entry) return std::nullopt;
   try {
     entry->time = shown.at ? *shown.at : instant_of({});
-    counters_.add(Counter::shown_displaced, shown_->note(shown.subject.user, *entry, Clock::now()));
-    counters_.add(Counter::shown_noted);
+    counters_.add(CheckerCounter::shown_displaced,
+                  shown_->note(shown.subject.user, *entry, Clock::now()));
+    counters_.add(CheckerCounter::shown_noted);
     return entry;
   } catch (...) {
     return std::nullopt;
@@ -351,7 +352,7 @@ bool Judgement::take_back_shown(const Impression& shown,
   if (!entry) return false;
   const ShownEvents::Taken taken = shown_->take_back(shown.subject.user, *entry);
   if (taken == ShownEvents::Taken::kNothing) return false;
-  counters_.add(Counter::shown_taken_back);
+  counters_.add(CheckerCounter::shown_taken_back);
   if (taken != ShownEvents::Taken::kShared) return true;
   try {
     entry->time = instant_of({});

@@ -16,7 +16,7 @@
 #include "checker/latency.h"
 #include "checker/negative_cache.h"
 #include "checker/question.h"
-#include "checker/scratch.h"
+#include "checker/scratch_pool.h"
 #include "checker/shown_events.h"
 #include "checker/verdicts.h"
 
@@ -49,7 +49,7 @@ class Judgement {
 
   /// Whether the store need not be asked: every candidate is capped for certain, or no rule counts
   /// anything for them. `result` then has the verdicts. Throws std::bad_alloc.
-  [[nodiscard]] bool answer_unread(const Question& question, CheckResult& result);
+  [[nodiscard]] bool answer_without_record(const Question& question, CheckResult& result);
 
   /// Judges by a record. Any reason other than kPassed means that there is no record. Throws
   /// std::bad_alloc.
@@ -58,8 +58,9 @@ class Judgement {
   /// Gives all candidates the same answer. Does not throw where `result.verdicts` has the room.
   void refuse(std::size_t candidate_count, Reason reason, CheckResult& result) const;
 
-  /// For first_allowed(), as answer_unread() and answer(). `picks` has room for `k` of them.
-  [[nodiscard]] bool pick_unread(const Question& question, std::size_t k, Picks& picks);
+  /// For first_allowed(), as answer_without_record() and answer(). `picks` has room for `k` of
+  /// them.
+  [[nodiscard]] bool pick_without_record(const Question& question, std::size_t k, Picks& picks);
   [[nodiscard]] Reason pick_by_record(const Question& question, std::size_t k,
                                       const ReadOutcome& outcome, Picks& picks);
   /// The first `k` where the history is not available.
@@ -95,7 +96,7 @@ class Judgement {
                                                              std::string_view event_id) noexcept;
   /// Forgets what note_shown() has said of it, if anything.
   void forget_shown(std::string_view user, const ledger::Entry& event) noexcept;
-  [[nodiscard]] Scratches& scratches() noexcept { return scratches_; }
+  [[nodiscard]] ScratchPool& scratches() noexcept { return scratches_; }
 
   [[nodiscard]] Instant instant_of(const CheckOptions& options) const;
   [[nodiscard]] std::chrono::microseconds deadline_of(const CheckOptions& options) const noexcept;
@@ -121,7 +122,7 @@ class Judgement {
   Counters& counters_;
   std::unique_ptr<ShownEvents> shown_;    // null: switched off
   std::unique_ptr<NegativeCache> cache_;  // null: switched off
-  Scratches scratches_;
+  ScratchPool scratches_;
   ShadowCounts shadows_;
   std::atomic<std::uint64_t> undecodable_logged_{0};
 };

@@ -27,10 +27,10 @@ NegativeCache::NegativeCache(Limits limits)
       seed_(random_seed()),
       buckets_(std::max<std::size_t>(limits.verdicts_max / kBucketSlots, 1)) {}
 
-NegativeCache::Subject NegativeCache::subject(std::string_view user,
-                                              std::span<const std::string_view> segments,
-                                              std::uint64_t generation) const noexcept {
-  Subject subject;
+NegativeCache::CacheSubject NegativeCache::subject(std::string_view user,
+                                                   std::span<const std::string_view> segments,
+                                                   std::uint64_t generation) const noexcept {
+  CacheSubject subject;
   subject.user_ = hash_of(user, seed_);
   // A sum, so that their order does not matter.
   for (const std::string_view segment : segments) {
@@ -42,8 +42,8 @@ NegativeCache::Subject NegativeCache::subject(std::string_view user,
   return subject;
 }
 
-NegativeCache::Key NegativeCache::key_of(const Subject& subject,
-                                         const rules::CandidateKey& candidate) const noexcept {
+NegativeCache::CacheKey NegativeCache::key_of(const CacheSubject& subject,
+                                              const rules::CandidateKey& candidate) const noexcept {
   const std::array<std::uint64_t, 7> parts{
       subject.user_[0],    subject.user_[1],   subject.segments_[0], subject.segments_[1],
       subject.generation_, candidate.campaign, candidate.creative};
@@ -51,13 +51,13 @@ NegativeCache::Key NegativeCache::key_of(const Subject& subject,
   return {hash.low64, hash.high64};
 }
 
-std::optional<Verdict> NegativeCache::find(const Subject& subject,
+std::optional<Verdict> NegativeCache::find(const CacheSubject& subject,
                                            const rules::CandidateKey& candidate, Instant now,
                                            Clock::time_point clock_now) noexcept {
-  const Key key = key_of(subject, candidate);
+  const CacheKey key = key_of(subject, candidate);
   const std::size_t index = key.low % buckets_.size();
   const std::lock_guard lock(mutex_of(index));
-  for (const Slot& slot : buckets_[index]) {
+  for (const CachedVerdict& slot : buckets_[index]) {
     if (slot.key != key || slot.forgotten_at <= clock_now) continue;
     // At an instant before the evaluation's, a rule may not have been in force yet.
     if (now < slot.since || now >= slot.until) return std::nullopt;
@@ -74,18 +74,20 @@ std::optional<Verdict> NegativeCache::find(const Subject& subject,
   return std::nullopt;
 }
 
-void NegativeCache::put(const Subject& subject, const rules::CandidateKey& candidate, Instant now,
-                        const rules::CappedUntil& capped, Clock::time_point clock_now) noexcept {
-  const Key key = key_of(subject, candidate);
+void NegativeCache::put(const CacheSubject& subject, const rules::CandidateKey& candidate,
+                        Instant now, const rules::CappedUntil& capped,
+                        Clock::time_point clock_now) noexcept {
+  const CacheKey key = key_of(subject, candidate);
   const std::size_t index = key.low % buckets_.size();
   const std::lock_guard lock(mutex_of(index));
   Bucket& bucket = buckets_[index];
   auto slot = std::find_if(bucket.begin(), bucket.end(),
-                           [&](const Slot& taken) { return taken.key == key; });
+                           [&](const CachedVerdict& taken) { return taken.key == key; });
   if (slot == bucket.end()) {
-    slot = std::min_element(bucket.begin(), bucket.end(), [](const Slot& a, const Slot& b) {
-      return a.forgotten_at < b.forgotten_at;
-    });
+    slot = std::min_element(bucket.begin(), bucket.end(),
+                            [](const CachedVerdict& a, const CachedVerdict& b) {
+                              return a.forgotten_at < b.forgotten_at;
+                            });
   }
   if (slot->rule == nullptr) size_.fetch_add(1, std::memory_order_relaxed);
   // What ends soon in the rules' time is useless afterwards: it makes room first.

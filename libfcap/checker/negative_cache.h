@@ -42,7 +42,7 @@ class NegativeCache {
   };
 
   /// What all candidates of one check have in common.
-  class Subject {
+  class CacheSubject {
    private:
     friend class NegativeCache;
     std::array<std::uint64_t, 2> user_{};
@@ -54,42 +54,43 @@ class NegativeCache {
   explicit NegativeCache(Limits limits);
 
   /// `generation` names the rule set and stored segments in use, as in HeldRules.
-  [[nodiscard]] Subject subject(std::string_view user, std::span<const std::string_view> segments,
-                                std::uint64_t generation) const noexcept;
+  [[nodiscard]] CacheSubject subject(std::string_view user,
+                                     std::span<const std::string_view> segments,
+                                     std::uint64_t generation) const noexcept;
 
   /// The verdict, while it stands at `now`: eligible_at is the instant until which it is certain.
   /// The rule id is valid as long as the rule set that the generation names.
-  [[nodiscard]] std::optional<Verdict> find(const Subject& subject,
+  [[nodiscard]] std::optional<Verdict> find(const CacheSubject& subject,
                                             const rules::CandidateKey& candidate, Instant now,
                                             Clock::time_point clock_now) noexcept;
 
   /// Keeps what an evaluation at `now` has found.
-  void put(const Subject& subject, const rules::CandidateKey& candidate, Instant now,
+  void put(const CacheSubject& subject, const rules::CandidateKey& candidate, Instant now,
            const rules::CappedUntil& capped, Clock::time_point clock_now) noexcept;
 
   /// How many places are taken; some of those may be over.
   [[nodiscard]] std::size_t size() const noexcept { return size_.load(std::memory_order_relaxed); }
 
  private:
-  struct Key {
+  struct CacheKey {
     std::uint64_t low = 0;
     std::uint64_t high = 0;
-    friend bool operator==(const Key&, const Key&) = default;
+    friend bool operator==(const CacheKey&, const CacheKey&) = default;
   };
-  struct alignas(kCacheLineBytes) Slot {
-    Key key;
+  struct alignas(kCacheLineBytes) CachedVerdict {
+    CacheKey key;
     Instant since;
     Instant until;                                              ///< max: permanently
     Clock::time_point forgotten_at = Clock::time_point::min();  ///< min: the slot is free
     const Rule* rule = nullptr;
     std::uint32_t count = 0;
   };
-  static_assert(sizeof(Slot) == kCacheLineBytes);
+  static_assert(sizeof(CachedVerdict) == kCacheLineBytes);
   static constexpr std::size_t kBucketSlots = 4;
-  using Bucket = std::array<Slot, kBucketSlots>;
+  using Bucket = std::array<CachedVerdict, kBucketSlots>;
 
-  [[nodiscard]] Key key_of(const Subject& subject,
-                           const rules::CandidateKey& candidate) const noexcept;
+  [[nodiscard]] CacheKey key_of(const CacheSubject& subject,
+                                const rules::CandidateKey& candidate) const noexcept;
   [[nodiscard]] std::mutex& mutex_of(std::size_t bucket) noexcept {
     return mutexes_[bucket % mutexes_.size()].mutex;
   }

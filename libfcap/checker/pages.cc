@@ -20,10 +20,10 @@ CheckOptions options_of(const ReserveAsk& ask) noexcept {
 PagePicks Pages::refused(const ReserveAsk& ask, Reason reason) noexcept {
   Picks none;
   parts_.judgement.pick_refused(ask.ranked.size(), 0, reason, none);
-  parts_.counters.add(Counter::checks);
-  parts_.counters.add(Counter::candidates, none.judged);
+  parts_.counters.add(CheckerCounter::checks);
+  parts_.counters.add(CheckerCounter::candidates, none.judged);
   parts_.counters.add_unjudged(reason);
-  parts_.counters.add(Counter::checks_answered);
+  parts_.counters.add(CheckerCounter::checks_answered);
   PagePicks page;
   page.reason = reason;
   try {
@@ -41,7 +41,7 @@ PagePicks Pages::pick(const PageRequest& page, const PageOptions& options) noexc
 PagePicks Pages::pick_shared(const ReserveAsk& ask) noexcept {
   // Until the picks are shared, which is after the check has ended.
   const base::CallerState caller;
-  CallInside inside(parts_.counters);
+  CountedCall inside(parts_.counters);
   inside.submitted();
   if (!ask.has_valid_ids()) return refused(ask, Reason::kInvalid);
   std::optional<SharedPage> page;
@@ -60,8 +60,9 @@ PagePicks Pages::pick_shared(const ReserveAsk& ask) noexcept {
   return page->share(ask, options.now, picked);
 }
 
-Async::HeldRead Pages::begin_shared(const ReserveAsk& ask, AsyncPick::Callback callback) noexcept {
-  CallInside inside(parts_.counters);
+CallbackChecks::HeldRead Pages::begin_shared(const ReserveAsk& ask,
+                                             AsyncPick::Callback callback) noexcept {
+  CountedCall inside(parts_.counters);
   inside.submitted();
   std::unique_ptr<AsyncPick> pick;
   try {
@@ -89,7 +90,7 @@ void Pages::start(const PageRequest& page, const PageOptions& options,
 std::vector<PagePicks> Pages::batch(std::span<const PageRequest> pages,
                                     const PageOptions& options) noexcept {
   // Between two pages too, and while what is missing is cut off.
-  CallInside inside(parts_.counters);
+  CountedCall inside(parts_.counters);
   inside.submitted();
   const auto start = [&](std::size_t i, const BatchSlot<PagePicks>& slot) {
     return begin(pages[i], options, slot);
@@ -111,9 +112,9 @@ void Pages::count_overloaded(std::span<const PageRequest> pages) noexcept {
       async_reserving_.count_overloaded(1);
       continue;
     }
-    parts_.counters.add(Counter::checks);
+    parts_.counters.add(CheckerCounter::checks);
     parts_.counters.add_unjudged(Reason::kOverloaded);
-    parts_.counters.add(Counter::checks_answered);
+    parts_.counters.add(CheckerCounter::checks_answered);
   }
 }
 

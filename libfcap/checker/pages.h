@@ -5,14 +5,14 @@
 
 #include <fcap/checker.h>
 
-#include "checker/async.h"
 #include "checker/async_pick.h"
-#include "checker/async_reserving.h"
-#include "checker/blocking.h"
+#include "checker/blocking_checks.h"
+#include "checker/blocking_hard_calls.h"
+#include "checker/callback_checks.h"
+#include "checker/callback_hard_calls.h"
 #include "checker/parts.h"
 #include "checker/reserve_run.h"
-#include "checker/reserving.h"
-#include "checker/sharing.h"
+#include "checker/shared_note_writer.h"
 
 namespace fcap::checker {
 
@@ -23,8 +23,8 @@ namespace fcap::checker {
 class Pages {
  public:
   /// All of them outlive it.
-  Pages(Parts parts, Blocking& blocking, Async& async, Reserving& reserving,
-        AsyncReserving& async_reserving, Sharing& sharing)
+  Pages(SharedParts parts, BlockingChecks& blocking, CallbackChecks& async,
+        BlockingHardCalls& reserving, CallbackHardCalls& async_reserving, SharedNoteWriter& sharing)
       : parts_(parts),
         blocking_(blocking),
         async_(async),
@@ -42,23 +42,24 @@ class Pages {
  private:
   /// A page on its way, in one of the two.
   struct Begun {
-    Async::HeldRead shared;
-    AsyncReserving::Begun reserved;
+    CallbackChecks::HeldRead shared;
+    CallbackHardCalls::Begun reserved;
   };
 
   template <typename Callback>
   Begun begin(const PageRequest& page, const PageOptions& options, Callback callback) noexcept;
-  Async::HeldRead begin_shared(const ReserveAsk& ask, AsyncPick::Callback callback) noexcept;
+  CallbackChecks::HeldRead begin_shared(const ReserveAsk& ask,
+                                        AsyncPick::Callback callback) noexcept;
   [[nodiscard]] PagePicks pick_shared(const ReserveAsk& ask) noexcept;
   [[nodiscard]] PagePicks refused(const ReserveAsk& ask, Reason reason) noexcept;
   void count_overloaded(std::span<const PageRequest> pages) noexcept;
 
-  Parts parts_;
-  Blocking& blocking_;
-  Async& async_;
-  Reserving& reserving_;
-  AsyncReserving& async_reserving_;
-  Sharing& sharing_;
+  SharedParts parts_;
+  BlockingChecks& blocking_;
+  CallbackChecks& async_;
+  BlockingHardCalls& reserving_;
+  CallbackHardCalls& async_reserving_;
+  SharedNoteWriter& sharing_;
 };
 
 }  // namespace fcap::checker

@@ -15,7 +15,7 @@ namespace fcap::checker {
 
 /// What the blocking and the asynchronous forms share. Everything outlives both; the store is not
 /// touched once the Gate is closed and all calls that had begun are submitted.
-struct Parts {
+struct SharedParts {
   const CheckerOptions& options;
   Gate& gate;
   Judgement& judgement;

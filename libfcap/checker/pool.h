@@ -50,7 +50,7 @@ class Pool {
   /// Throws std::bad_alloc.
   [[nodiscard]] T* acquire() {
     const std::size_t index = current_stripe();
-    Stripe& stripe = stripes_[index];
+    PoolStripe& stripe = stripes_[index];
     {
       const std::lock_guard lock(stripe.mutex);
       if (T* object = stripe.free; object != nullptr) {
@@ -74,7 +74,7 @@ class Pool {
   /// Calls visit(T&) for each object that nobody uses.
   template <typename Visit>
   void for_each_free(Visit visit) noexcept {
-    for (Stripe& stripe : stripes_) {
+    for (PoolStripe& stripe : stripes_) {
       const std::lock_guard lock(stripe.mutex);
       for (T* object = stripe.free; object != nullptr; object = object->PoolNode<T>::next_free_) {
         visit(*object);
@@ -85,7 +85,7 @@ class Pool {
  private:
   static constexpr std::size_t kFreeMax = 256;
 
-  struct alignas(kCacheLineBytes) Stripe {
+  struct alignas(kCacheLineBytes) PoolStripe {
     std::mutex mutex;
     T* free = nullptr;
     std::size_t free_count = 0;
@@ -97,7 +97,7 @@ class Pool {
   ~Pool() = default;
 
   void take_back(T* object) noexcept {
-    Stripe& stripe = stripes_[object->PoolNode<T>::home_];
+    PoolStripe& stripe = stripes_[object->PoolNode<T>::home_];
     bool keep = false;
     bool last = false;
     {
@@ -117,7 +117,7 @@ class Pool {
 
   void close() noexcept {
     std::size_t released = 1;
-    for (Stripe& stripe : stripes_) {
+    for (PoolStripe& stripe : stripes_) {
       T* free = nullptr;
       {
         const std::lock_guard lock(stripe.mutex);
@@ -134,7 +134,7 @@ class Pool {
     if (holds_.fetch_sub(count, std::memory_order_acq_rel) == count) delete this;
   }
 
-  std::array<Stripe, kStripeCount> stripes_{};
+  std::array<PoolStripe, kStripeCount> stripes_{};
   // One for each stripe that has objects in use or is open, and one for close() itself.
   std::atomic<std::size_t> holds_{kStripeCount + 1};
 };

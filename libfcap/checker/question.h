@@ -26,7 +26,7 @@ struct Question {
   /// What the user's record lacks, as its writer keeps it.
   rules::Completeness completeness;
   /// Its part of the keys in the negative cache; none where that is switched off.
-  std::optional<NegativeCache::Subject> subject;
+  std::optional<NegativeCache::CacheSubject> subject;
   /// CheckOptions::keep_record.
   bool keeps_record = false;
 };

@@ -80,7 +80,7 @@ void ReserveRun::decide_picks(Scratch& scratch) {
   }
 }
 
-void ReserveRun::fill(Slot& slot, const rules::SlotPick& pick) {
+void ReserveRun::fill(PageSlot& slot, const rules::SlotPick& pick) {
   if (!pick.candidate) {
     slot.held_by_other = rules::is_allowed(pick.answer);
     if (!slot.held_by_other) {
@@ -119,7 +119,7 @@ Reason ReserveRun::refuse_one_more() const noexcept {
   return record_bytes > terms_.record_bytes_max ? Reason::kTooLong : Reason::kPassed;
 }
 
-void ReserveRun::write(const rules::CandidateKey& candidate, const Slot& slot) {
+void ReserveRun::write(const rules::CandidateKey& candidate, const PageSlot& slot) {
   const ledger::Entry event{.time = slot.time,
                             .campaign = candidate.campaign,
                             .creative = candidate.creative,

@@ -107,7 +107,7 @@ Reason ReserveRun::prepare(const ReserveAsk& ask) {
 }
 
 // A frame behind whatever the record holds, so that nothing needs to be read.
-ReserveRun::Step ReserveRun::begin_release(const ReserveAsk& ask) {
+ReserveRun::ReserveStep ReserveRun::begin_release(const ReserveAsk& ask) {
   const Reason reason = parts_.gate.refuse_user(ask.user);
   if (reason != Reason::kPassed) return finish(reason);
   auto event = Judgement::event_of(ask.ranked.front(), ask.event_ids.front());
@@ -119,10 +119,10 @@ ReserveRun::Step ReserveRun::begin_release(const ReserveAsk& ask) {
   event->time = question_.now;
   append_release(*event, desired_);
   ledger::user_key(parts_.options.key_prefix, ask.user, key_);
-  return Step::kAppend;
+  return ReserveStep::kAppend;
 }
 
-ReserveRun::Step ReserveRun::begin(const ReserveAsk& ask, Store::Deadline deadline) {
+ReserveRun::ReserveStep ReserveRun::begin(const ReserveAsk& ask, Store::Deadline deadline) {
   deadline_ = deadline;
   if (ask.kind == ReserveAsk::Kind::kRelease) return begin_release(ask);
   if (const Reason refused = prepare(ask); refused != Reason::kPassed) return finish(refused);
@@ -131,7 +131,7 @@ ReserveRun::Step ReserveRun::begin(const ReserveAsk& ask, Store::Deadline deadli
   ledger::user_key(parts_.options.key_prefix, ask.user, key_);
   const KeptRecord* const kept =
       ask.after == nullptr ? nullptr : SeenRecord::kept_in(*ask.after, ask.user);
-  if (kept == nullptr) return Step::kRead;
+  if (kept == nullptr) return ReserveStep::kRead;
   record_ = kept->bytes;
   return decide(false, false);
 }
@@ -142,7 +142,7 @@ Reason ReserveRun::reason_after(StoreCode code) const noexcept {
   return reason_of(code);
 }
 
-ReserveRun::Step ReserveRun::on_read(StoreCode code, std::string_view record) {
+ReserveRun::ReserveStep ReserveRun::on_read(StoreCode code, std::string_view record) {
   ++tries_;
   const Reason reason = reason_after(code);
   if (reason != Reason::kPassed) return finish(reason);
@@ -153,17 +153,17 @@ ReserveRun::Step ReserveRun::on_read(StoreCode code, std::string_view record) {
   return decide(true, changed);
 }
 
-ReserveRun::Step ReserveRun::on_exchange(StoreCode code) noexcept {
+ReserveRun::ReserveStep ReserveRun::on_exchange(StoreCode code) noexcept {
   switch (code) {
     case StoreCode::kOk:
       return finish(Reason::kDone);
     case StoreCode::kConflict:
-      parts_.counters.add(Counter::hard_conflicts);
-      return tries_ < kTriesMax ? Step::kRead : finish(Reason::kConflict);
+      parts_.counters.add(CheckerCounter::hard_conflicts);
+      return tries_ < kTriesMax ? ReserveStep::kRead : finish(Reason::kConflict);
     case StoreCode::kUnavailable:
       // The connection was lost; the record tells what has happened, if it can be read in time.
       maybe_written_ = true;
-      return tries_ < kTriesMax ? Step::kRead : finish(reason_after(code));
+      return tries_ < kTriesMax ? ReserveStep::kRead : finish(reason_after(code));
     case StoreCode::kTimeout:
       maybe_written_ = true;
       return finish(Reason::kTimeout);
@@ -172,15 +172,15 @@ ReserveRun::Step ReserveRun::on_exchange(StoreCode code) noexcept {
   }
 }
 
-ReserveRun::Step ReserveRun::on_append(const StoreOutcome& outcome) noexcept {
+ReserveRun::ReserveStep ReserveRun::on_append(const StoreOutcome& outcome) noexcept {
   // The bytes of one that was refused may be there, and only their expiry not.
   maybe_written_ = outcome.code == StoreCode::kTimeout || outcome.code == StoreCode::kUnavailable ||
                    outcome.length_bytes != 0;
   return finish(done_unless(reason_after(outcome.code)));
 }
 
-void ReserveRun::cut_off(Step step, Reason reason) noexcept {
-  maybe_written_ = maybe_written_ || step == Step::kExchange || step == Step::kAppend;
+void ReserveRun::cut_off(ReserveStep step, Reason reason) noexcept {
+  maybe_written_ = maybe_written_ || step == ReserveStep::kExchange || step == ReserveStep::kAppend;
   fail(reason);
 }
 
@@ -188,11 +188,12 @@ void ReserveRun::fail(Reason reason) noexcept {
   static_cast<void>(finish(reason));
 }
 
-void ReserveRun::start(Step step, Store& store, Store::Deadline deadline,
+void ReserveRun::start(ReserveStep step, Store& store, Store::Deadline deadline,
                        StoreCompletion& done) const noexcept {
   const Instant expire_at = question_.now + parts_.options.retention;
-  if (step == Step::kRead) return store.get(key_, deadline, done);
-  if (step == Step::kAppend) return store.append_note(key_, desired_, expire_at, deadline, done);
+  if (step == ReserveStep::kRead) return store.get(key_, deadline, done);
+  if (step == ReserveStep::kAppend)
+    return store.append_note(key_, desired_, expire_at, deadline, done);
   Store::CompareAndSet change;
   change.key = key_;
   if (record_) change.expected = *record_;
@@ -201,45 +202,45 @@ void ReserveRun::start(Step step, Store& store, Store::Deadline deadline,
   store.compare_and_set(change, deadline, done);
 }
 
-ReserveRun::Step ReserveRun::next(Step done, const StoreOutcome& outcome) {
+ReserveRun::ReserveStep ReserveRun::next(ReserveStep done, const StoreOutcome& outcome) {
   switch (done) {
-    case Step::kRead:
+    case ReserveStep::kRead:
       return on_read(outcome.code, outcome.record);
-    case Step::kExchange:
+    case ReserveStep::kExchange:
       return on_exchange(outcome.code);
-    case Step::kAppend:
+    case ReserveStep::kAppend:
       return on_append(outcome);
-    case Step::kDone:
+    case ReserveStep::kDone:
       break;
   }
-  return Step::kDone;
+  return ReserveStep::kDone;
 }
 
-ReserveRun::Step ReserveRun::decide(bool is_fresh, bool changed) {
-  for (Slot& slot : slots_) slot = {.fingerprint = slot.fingerprint};
+ReserveRun::ReserveStep ReserveRun::decide(bool is_fresh, bool changed) {
+  for (PageSlot& slot : slots_) slot = {.fingerprint = slot.fingerprint};
   desired_ = record_.value_or(std::string{});
   wrote_ = false;
   stopped_by_ = Reason::kPassed;
   refusal_ = {};
-  const Scratches::Held scratch(parts_.judgement.scratches());
+  const ScratchPool::HeldScratch scratch(parts_.judgement.scratches());
   if (!decide_on(*scratch)) return finish(Reason::kUndecodable);
   // If the record has changed, an exchange that was cut off either shows in it or can no longer
   // succeed. If it is unchanged, that exchange may still be executed.
   if (changed) maybe_written_ = false;
-  if (wrote_) return Step::kExchange;
-  if (!is_fresh && stopped_by_ != Reason::kTimeout) return Step::kRead;
-  const bool all_held = std::all_of(slots_.begin(), slots_.end(), [](const Slot& slot) {
+  if (wrote_) return ReserveStep::kExchange;
+  if (!is_fresh && stopped_by_ != Reason::kTimeout) return ReserveStep::kRead;
+  const bool all_held = std::all_of(slots_.begin(), slots_.end(), [](const PageSlot& slot) {
     return slot.candidate.has_value() || slot.held_by_other;
   });
   if (all_held) return finish(Reason::kRepeated);
   return finish(stopped_by_);
 }
 
-ReserveRun::Step ReserveRun::finish(Reason reason) noexcept {
+ReserveRun::ReserveStep ReserveRun::finish(Reason reason) noexcept {
   unknown_ = maybe_written_ && !is_success(reason);
   reason_ = reason;
   parts_.counters.add_ended(reason, unknown_);
-  return Step::kDone;
+  return ReserveStep::kDone;
 }
 
 HardResult ReserveRun::result() const {
@@ -275,7 +276,7 @@ PagePicks ReserveRun::picks() const noexcept {
   if (unknown_) return picks;
   const bool wrote = is_success(reason_);
   for (std::size_t i = 0; i < slots_.size(); ++i) {
-    const Slot& slot = slots_[i];
+    const PageSlot& slot = slots_[i];
     const bool is_there = slot.held_by_other || (slot.candidate && (!slot.is_new || wrote));
     if (!is_there) continue;
     picks.picks[i] = {.candidate = slot.candidate,

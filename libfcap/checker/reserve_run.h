@@ -15,7 +15,7 @@
 
 #include "checker/parts.h"
 #include "checker/question.h"
-#include "checker/scratch.h"
+#include "checker/scratch_pool.h"
 #include "rules/page_decision.h"
 
 namespace fcap::checker {
@@ -61,7 +61,7 @@ struct ReserveAsk {
 /// Thread safety: none.
 class ReserveRun {
  public:
-  enum class Step : std::uint8_t {
+  enum class ReserveStep : std::uint8_t {
     kRead,      ///< Store::get() of key()
     kExchange,  ///< Store::compare_and_set() of change()
     kAppend,    ///< Store::append_note() of change().desired
@@ -70,7 +70,7 @@ class ReserveRun {
 
   /// Notes what the answer depends on whatever happens, so that it is also right for a call that
   /// does not get as far as begin(). Keeps no view of the ask.
-  ReserveRun(const Parts& parts, const ReserveAsk& ask) noexcept
+  ReserveRun(const SharedParts& parts, const ReserveAsk& ask) noexcept
       : parts_(parts),
         kind_(ask.kind),
         allow_undecided_(ask.allow_undecided),
@@ -78,20 +78,20 @@ class ReserveRun {
         slot_count_(ask.event_ids.size()) {}
 
   /// Begins with the ask that it was made for, whose views may be others; asks the store what may
-  /// be written, so the caller counts itself in (CallInside). The ask's user and segments stay
+  /// be written, so the caller counts itself in (CountedCall). The ask's user and segments stay
   /// referenced, its other views do not. Throws std::bad_alloc and what the host's clock throws;
   /// then only fail() may be called. A page is decided no longer than until the deadline.
-  [[nodiscard]] Step begin(const ReserveAsk& ask, Store::Deadline deadline);
+  [[nodiscard]] ReserveStep begin(const ReserveAsk& ask, Store::Deadline deadline);
   /// What to do after a step, by how it ended. Throws std::bad_alloc; then only fail() may be
   /// called.
-  [[nodiscard]] Step next(Step done, const StoreOutcome& outcome);
+  [[nodiscard]] ReserveStep next(ReserveStep done, const StoreOutcome& outcome);
   /// Ends it while a step that was started has not been answered.
-  void cut_off(Step step, Reason reason) noexcept;
+  void cut_off(ReserveStep step, Reason reason) noexcept;
   /// Ends it, whatever it waits for; also instead of begin().
   void fail(Reason reason) noexcept;
 
   /// Starts a step other than kDone.
-  void start(Step step, Store& store, Store::Deadline deadline,
+  void start(ReserveStep step, Store& store, Store::Deadline deadline,
              StoreCompletion& done) const noexcept;
   [[nodiscard]] const std::string& key() const noexcept { return key_; }
 
@@ -103,11 +103,11 @@ class ReserveRun {
  private:
   /// kPassed: go on.
   [[nodiscard]] Reason reason_after(StoreCode code) const noexcept;
-  [[nodiscard]] Step on_read(StoreCode code, std::string_view record);
-  [[nodiscard]] Step on_exchange(StoreCode code) noexcept;
-  [[nodiscard]] Step on_append(const StoreOutcome& outcome) noexcept;
+  [[nodiscard]] ReserveStep on_read(StoreCode code, std::string_view record);
+  [[nodiscard]] ReserveStep on_exchange(StoreCode code) noexcept;
+  [[nodiscard]] ReserveStep on_append(const StoreOutcome& outcome) noexcept;
 
-  struct Slot {
+  struct PageSlot {
     std::uint32_t fingerprint = 0;
     std::optional<std::size_t> candidate = {};
     Instant time = {};
@@ -117,18 +117,18 @@ class ReserveRun {
   };
 
   [[nodiscard]] Reason prepare(const ReserveAsk& ask);
-  [[nodiscard]] Step begin_release(const ReserveAsk& ask);
+  [[nodiscard]] ReserveStep begin_release(const ReserveAsk& ask);
   /// `changed`: the record is not the one that the latest decision was made on.
-  [[nodiscard]] Step decide(bool is_fresh, bool changed);
+  [[nodiscard]] ReserveStep decide(bool is_fresh, bool changed);
   [[nodiscard]] bool decide_on(Scratch& scratch);
   void decide_one(Scratch& scratch);
   void decide_picks(Scratch& scratch);
-  void fill(Slot& slot, const rules::SlotPick& pick);
+  void fill(PageSlot& slot, const rules::SlotPick& pick);
   [[nodiscard]] Reason refuse_one_more() const noexcept;
-  void write(const rules::CandidateKey& candidate, const Slot& slot);
-  [[nodiscard]] Step finish(Reason reason) noexcept;
+  void write(const rules::CandidateKey& candidate, const PageSlot& slot);
+  [[nodiscard]] ReserveStep finish(Reason reason) noexcept;
 
-  Parts parts_;
+  SharedParts parts_;
   const ReserveAsk::Kind kind_;
   const bool allow_undecided_;
   const bool is_shown_;
@@ -138,7 +138,7 @@ class ReserveRun {
   WriteTerms terms_;
   std::chrono::milliseconds life_{0};
   Store::Deadline deadline_;
-  std::vector<Slot> slots_;
+  std::vector<PageSlot> slots_;
   std::vector<std::uint32_t> fingerprints_;
 
   std::optional<std::string> record_;  // nullopt: the user has none

@@ -3,7 +3,7 @@
 namespace fcap::checker {
 
 void ShadowCounts::add(std::string_view rule_id) noexcept {
-  Part& part = parts_[current_stripe() % parts_.size()];
+  CountsStripe& part = parts_[current_stripe() % parts_.size()];
   const std::lock_guard lock(part.mutex);
   try {
     auto found = part.counts.find(rule_id);
@@ -18,7 +18,7 @@ void ShadowCounts::add(std::string_view rule_id) noexcept {
 
 std::vector<ShadowCount> ShadowCounts::counts() const {
   std::map<std::string, std::uint64_t, std::less<>> sums;
-  for (const Part& part : parts_) {
+  for (const CountsStripe& part : parts_) {
     const std::lock_guard lock(part.mutex);
     for (const auto& [id, count] : part.counts) {
       const bool full = sums.size() >= kRulesMax && !sums.contains(id);

@@ -31,13 +31,13 @@ class ShadowCounts {
   [[nodiscard]] std::vector<ShadowCount> counts() const;
 
  private:
-  struct alignas(kCacheLineBytes) Part {
+  struct alignas(kCacheLineBytes) CountsStripe {
     mutable std::mutex mutex;
     std::map<std::string, std::uint64_t, std::less<>> counts;
   };
 
   // Threads on different processors rarely meet; few, since each may hold all ids.
-  std::array<Part, 8> parts_;
+  std::array<CountsStripe, 8> parts_;
 };
 
 }  // namespace fcap::checker

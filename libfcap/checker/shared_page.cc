@@ -16,7 +16,7 @@ Reason reason_of_page(const ReserveAsk& ask, const PickResult& picked) noexcept 
 
 }  // namespace
 
-SharedPage::SharedPage(Judgement& judgement, Sharing& sharing, std::size_t slot_count)
+SharedPage::SharedPage(Judgement& judgement, SharedNoteWriter& sharing, std::size_t slot_count)
     : judgement_(judgement), sharing_(sharing) {
   shown_.reserve(slot_count);
   page_.picks.resize(slot_count);

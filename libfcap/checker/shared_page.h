@@ -8,7 +8,7 @@
 
 #include "checker/judgement.h"
 #include "checker/reserve_run.h"
-#include "checker/sharing.h"
+#include "checker/shared_note_writer.h"
 
 namespace fcap::checker {
 
@@ -19,7 +19,7 @@ namespace fcap::checker {
 class SharedPage {
  public:
   /// Throws std::bad_alloc.
-  SharedPage(Judgement& judgement, Sharing& sharing, std::size_t slot_count);
+  SharedPage(Judgement& judgement, SharedNoteWriter& sharing, std::size_t slot_count);
 
   /// Notes what was picked for an ask's slots, tells other servers in one write, and gives the
   /// answer. `at`: when it is shown; none: by the Checker's clock. Once.
@@ -28,7 +28,7 @@ class SharedPage {
 
  private:
   Judgement& judgement_;
-  Sharing& sharing_;
+  SharedNoteWriter& sharing_;
   std::vector<ledger::Entry> shown_;
   PagePicks page_;
 };

@@ -21,27 +21,27 @@ bool same_event(const ledger::Entry& a, const ledger::Entry& b) noexcept {
 
 ShownEvents::ShownEvents(Limits limits) : limits_(limits) {
   parts_.resize(limits.events_max <= kOnePartUpTo ? 1 : kPartCount);
-  for (auto& part : parts_) part = std::make_unique<Part>();
+  for (auto& part : parts_) part = std::make_unique<EventsStripe>();
 }
 
-ShownEvents::Part& ShownEvents::part_of(std::string_view user) noexcept {
+ShownEvents::EventsStripe& ShownEvents::part_of(std::string_view user) noexcept {
   // The map in the part uses the same hash's low bits.
   return *parts_[(StringHash()(user) >> 32) % parts_.size()];
 }
 
-void ShownEvents::forget(Part& part, Users::iterator user, std::size_t index) noexcept {
+void ShownEvents::forget(EventsStripe& part, Users::iterator user, std::size_t index) noexcept {
   UserEvents& events = user->second;
   part.events.erase(events[index]);
   events.erase(events.begin() + static_cast<std::ptrdiff_t>(index));
   if (events.empty()) part.users.erase(user);
 }
 
-void ShownEvents::forget_oldest(Part& part) noexcept {
+void ShownEvents::forget_oldest(EventsStripe& part) noexcept {
   // The oldest of all is the oldest of its user.
   forget(part, part.users.find(*part.events.front().user), 0);
 }
 
-void ShownEvents::forget_expired(Part& part, Clock::time_point now) const noexcept {
+void ShownEvents::forget_expired(EventsStripe& part, Clock::time_point now) const noexcept {
   for (std::size_t i = 0; i < kExpiredPerCall; ++i) {
     if (part.events.empty() || !expired(part.events.front(), now)) return;
     forget_oldest(part);
@@ -51,7 +51,7 @@ void ShownEvents::forget_expired(Part& part, Clock::time_point now) const noexce
 std::size_t ShownEvents::note(std::string_view user, const ledger::Entry& shown,
                               Clock::time_point now) {
   used_.store(true, std::memory_order_relaxed);
-  Part& part = part_of(user);
+  EventsStripe& part = part_of(user);
   const std::lock_guard lock(part.mutex);
   forget_expired(part, now);
   auto known = part.users.find(user);
@@ -92,7 +92,7 @@ ShownEvents::UserEvents::const_iterator ShownEvents::find(const UserEvents& even
 }
 
 void ShownEvents::mark_shared(std::string_view user, const ledger::Entry& shown) noexcept {
-  Part& part = part_of(user);
+  EventsStripe& part = part_of(user);
   const std::lock_guard lock(part.mutex);
   const auto known = part.users.find(user);
   if (known == part.users.end()) return;
@@ -103,7 +103,7 @@ void ShownEvents::mark_shared(std::string_view user, const ledger::Entry& shown)
 ShownEvents::Taken ShownEvents::take_back(std::string_view user,
                                           const ledger::Entry& shown) noexcept {
   if (!used()) return Taken::kNothing;
-  Part& part = part_of(user);
+  EventsStripe& part = part_of(user);
   const std::lock_guard lock(part.mutex);
   const auto known = part.users.find(user);
   if (known == part.users.end()) return Taken::kNothing;
@@ -117,7 +117,7 @@ ShownEvents::Taken ShownEvents::take_back(std::string_view user,
 
 std::vector<ledger::Entry> ShownEvents::copy_of(std::string_view user, Clock::time_point now) {
   std::vector<ledger::Entry> copied;
-  Part& part = part_of(user);
+  EventsStripe& part = part_of(user);
   const std::lock_guard lock(part.mutex);
   if (part.events.empty()) return copied;
   const auto known = part.users.find(user);

@@ -72,13 +72,13 @@ class ShownEvents {
   [[nodiscard]] std::size_t size() const noexcept;
 
  private:
-  struct Event {
-    const std::string* user = nullptr;  ///< the key in Part::users
+  struct NotedEvent {
+    const std::string* user = nullptr;  ///< the key in EventsStripe::users
     ledger::Entry entry;
     Clock::time_point noted_at;
     bool shared = false;
   };
-  using Events = std::list<Event>;
+  using Events = std::list<NotedEvent>;
 
   struct StringHash {
     using is_transparent = void;
@@ -90,26 +90,26 @@ class ShownEvents {
   using UserEvents = std::vector<Events::iterator>;
   using Users = std::unordered_map<std::string, UserEvents, StringHash, std::equal_to<>>;
 
-  struct alignas(kCacheLineBytes) Part {
+  struct alignas(kCacheLineBytes) EventsStripe {
     mutable std::mutex mutex;
     Events events;  ///< of all users, in the order in which they were noted
     Users users;
   };
 
-  [[nodiscard]] Part& part_of(std::string_view user) noexcept;
+  [[nodiscard]] EventsStripe& part_of(std::string_view user) noexcept;
   [[nodiscard]] std::vector<ledger::Entry> copy_of(std::string_view user, Clock::time_point now);
   [[nodiscard]] static UserEvents::const_iterator find(const UserEvents& events,
                                                        const ledger::Entry& shown) noexcept;
-  static void forget(Part& part, Users::iterator user, std::size_t index) noexcept;
-  static void forget_oldest(Part& part) noexcept;
-  void forget_expired(Part& part, Clock::time_point now) const noexcept;
-  [[nodiscard]] bool expired(const Event& event, Clock::time_point now) const noexcept {
+  static void forget(EventsStripe& part, Users::iterator user, std::size_t index) noexcept;
+  static void forget_oldest(EventsStripe& part) noexcept;
+  void forget_expired(EventsStripe& part, Clock::time_point now) const noexcept;
+  [[nodiscard]] bool expired(const NotedEvent& event, Clock::time_point now) const noexcept {
     return now - event.noted_at >= limits_.kept_for;
   }
 
   const Limits limits_;
   std::atomic<bool> used_{false};
-  std::vector<std::unique_ptr<Part>> parts_;
+  std::vector<std::unique_ptr<EventsStripe>> parts_;
 };
 
 }  // namespace fcap::checker

@@ -40,7 +40,8 @@ ledger::Entry shown_now(const ledger::Ledger& ledger, const rules::CandidateKey&
 
 }  // namespace
 
-rules::Evaluator::Question to_evaluate(const Scratch& scratch, const Question& question) noexcept {
+rules::Evaluator::EvaluatorInput to_evaluate(const Scratch& scratch,
+                                             const Question& question) noexcept {
   return {.rules = *question.held.rules,
           .ledger = scratch.ledger,
           .now = question.now,
@@ -109,7 +110,7 @@ std::uint32_t judge(Scratch& scratch, const Question& question, bool fail_open,
 std::uint32_t cap_certain(Scratch& scratch, const Question& question, CheckResult& result) {
   std::vector<Verdict> verdicts(question.candidates.size());
   // This history is partial anyway. A cap that it already reaches holds whatever else is missing.
-  rules::Evaluator::Question certainly = to_evaluate(scratch, question);
+  rules::Evaluator::EvaluatorInput certainly = to_evaluate(scratch, question);
   certainly.completeness = {};
   scratch.evaluator.evaluate(certainly, question.candidates, verdicts);
   std::uint32_t capped_count = 0;
@@ -137,7 +138,7 @@ std::uint32_t cap_certain(Scratch& scratch, const Question& question, CheckResul
 void pick(Scratch& scratch, const Question& question, std::size_t k, bool fail_open,
           ShadowCounts& shadows, Picks& picks, std::span<const Verdict> known) {
   const std::span<const rules::CandidateKey> candidates = question.candidates;
-  const rules::Evaluator::Question evaluated = to_evaluate(scratch, question);
+  const rules::Evaluator::EvaluatorInput evaluated = to_evaluate(scratch, question);
   // A pick changes the verdicts of what comes after it.
   rules::RankedVerdicts verdicts(scratch.evaluator, evaluated, candidates, scratch.verdicts);
   std::size_t next = 0;

@@ -9,7 +9,7 @@
 #include <fcap/verdict.h>
 
 #include "checker/question.h"
-#include "checker/scratch.h"
+#include "checker/scratch_pool.h"
 #include "checker/shadow_counts.h"
 
 namespace fcap::checker {
@@ -34,8 +34,8 @@ struct ReadOutcome {
 }
 
 /// What to ask the evaluator about scratch.ledger. The question's rules are not null.
-[[nodiscard]] rules::Evaluator::Question to_evaluate(const Scratch& scratch,
-                                                     const Question& question) noexcept;
+[[nodiscard]] rules::Evaluator::EvaluatorInput to_evaluate(const Scratch& scratch,
+                                                           const Question& question) noexcept;
 
 /// Gives every candidate the same answer. Throws std::bad_alloc.
 void answer_alike(std::size_t candidate_count, Reason reason, bool allowed, CheckResult& result);

@@ -31,12 +31,12 @@ enum Member : std::size_t {
 constexpr std::array<std::string_view, kMembers> kNames = {
     "user_id", "campaign_id", "creative_id", "imp_id", "event_id", "type", "timestamp"};
 
-enum class Held : std::uint8_t { kNothing, kNull, kText, kNumber, kOther };
-struct Slot {
-  Held held = Held::kNothing;
+enum class ValueKind : std::uint8_t { kNothing, kNull, kText, kNumber, kOther };
+struct JsonField {
+  ValueKind held = ValueKind::kNothing;
   std::string_view text = {};  // a text's value, a number's token
 };
-using Slots = std::array<Slot, kMembers>;
+using Slots = std::array<JsonField, kMembers>;
 
 Member member_named(std::string_view name) noexcept {
   std::size_t member = 0;
@@ -57,11 +57,11 @@ bool is_literal(std::string_view token) noexcept {
 // simdjson's on-demand parser looks only at what is asked for. Everything is asked for here, so
 // that a message is an event only if all of it is JSON.
 
-bool read_value(ondemand::value value, int depth, Slot& slot) noexcept;
+bool read_value(ondemand::value value, int depth, JsonField& slot) noexcept;
 
 bool read_array(ondemand::array array, int depth) noexcept {
   for (auto element : array) {
-    Slot unused;
+    JsonField unused;
     ondemand::value value;
     if (element.get(value) != simdjson::SUCCESS) return false;
     if (!read_value(value, depth + 1, unused)) return false;
@@ -76,27 +76,27 @@ bool read_object(ondemand::object object, int depth, Slots* slots) noexcept {
     if (std::move(entry).get(field) != simdjson::SUCCESS) return false;
     if (field.unescaped_key().get(name) != simdjson::SUCCESS) return false;
     const Member member = slots == nullptr ? kMembers : member_named(name);
-    Slot slot;
+    JsonField slot;
     if (!read_value(field.value(), depth + 1, slot)) return false;
     if (member != kMembers) (*slots)[member] = slot;
   }
   return true;
 }
 
-bool read_value(ondemand::value value, int depth, Slot& slot) noexcept {
+bool read_value(ondemand::value value, int depth, JsonField& slot) noexcept {
   ondemand::json_type type{};
   if (depth > kDepthMax || value.type().get(type) != simdjson::SUCCESS) return false;
-  slot.held = Held::kOther;
+  slot.held = ValueKind::kOther;
   switch (type) {
     case ondemand::json_type::string:
-      slot.held = Held::kText;
+      slot.held = ValueKind::kText;
       return value.get_string().get(slot.text) == simdjson::SUCCESS;
     case ondemand::json_type::number:
-      slot.held = Held::kNumber;
+      slot.held = ValueKind::kNumber;
       slot.text = trimmed(value.raw_json_token());
       return is_json_number(slot.text);
     case ondemand::json_type::null:
-      slot.held = Held::kNull;
+      slot.held = ValueKind::kNull;
       return trimmed(value.raw_json_token()) == "null";
     case ondemand::json_type::boolean:
       return is_literal(trimmed(value.raw_json_token()));
@@ -140,8 +140,8 @@ bool is_other_json(ondemand::document& document, const char* end) noexcept {
 
 // Judges a text member. `slot.text` is empty when it is absent.
 std::optional<Rejected> check_text(Slots& slots, Member member) noexcept {
-  Slot& slot = slots[member];
-  if (slot.held == Held::kNumber || slot.held == Held::kOther) {
+  JsonField& slot = slots[member];
+  if (slot.held == ValueKind::kNumber || slot.held == ValueKind::kOther) {
     return Rejected{Rejection::kWrongType, kNames[member]};
   }
   if (slot.text.size() > ledger::kIdBytesMax) {
@@ -159,10 +159,10 @@ constexpr std::array<TypeWord, 4> kTypes = {{{"impression", EventType::kImpressi
                                              {"viewable", EventType::kViewable},
                                              {"conversion", EventType::kConversion}}};
 
-bool read_type(const Slot& slot, Event& event) noexcept {
+bool read_type(const JsonField& slot, Event& event) noexcept {
   event.kind = Event::Kind::kSeen;
   event.type = EventType::kImpression;
-  if (slot.held != Held::kText) return true;
+  if (slot.held != ValueKind::kText) return true;
   if (slot.text == "erasure") {
     event.kind = Event::Kind::kErasure;
     return true;
@@ -177,14 +177,14 @@ std::optional<Rejected> fill(Slots& slots, Event& event) noexcept {
   for (const Member member : {kUserId, kCampaignId, kCreativeId, kImpId, kEventId}) {
     if (auto rejected = check_text(slots, member)) return rejected;
   }
-  if (slots[kType].held != Held::kNothing && slots[kType].held != Held::kNull &&
-      slots[kType].held != Held::kText) {
+  if (slots[kType].held != ValueKind::kNothing && slots[kType].held != ValueKind::kNull &&
+      slots[kType].held != ValueKind::kText) {
     return Rejected{Rejection::kWrongType, kNames[kType]};
   }
   if (!read_type(slots[kType], event)) return Rejected{Rejection::kUnknownType, kNames[kType]};
   const bool seen = event.kind == Event::Kind::kSeen;
 
-  if (slots[kUserId].held == Held::kNothing) {
+  if (slots[kUserId].held == ValueKind::kNothing) {
     return Rejected{Rejection::kMissingMember, kNames[kUserId]};
   }
   event.user_id = slots[kUserId].text;
@@ -196,11 +196,11 @@ std::optional<Rejected> fill(Slots& slots, Event& event) noexcept {
   }
   if (seen && event.event_id.empty()) return Rejected{Rejection::kMissingMember, kNames[kImpId]};
 
-  const Slot& timestamp = slots[kTimestamp];
-  if (timestamp.held == Held::kNothing || timestamp.held == Held::kNull) {
+  const JsonField& timestamp = slots[kTimestamp];
+  if (timestamp.held == ValueKind::kNothing || timestamp.held == ValueKind::kNull) {
     return Rejected{Rejection::kMissingMember, kNames[kTimestamp]};
   }
-  if (timestamp.held != Held::kNumber) {
+  if (timestamp.held != ValueKind::kNumber) {
     return Rejected{Rejection::kWrongType, kNames[kTimestamp]};
   }
   const auto time = parse_timestamp(timestamp.text);

@@ -18,7 +18,7 @@ void explain_history(rules::Evaluator& evaluator, ledger::Ledger& history,
   record.entries = history.size();
   record.reservations = history.reservations().size();
   explanation.time_zone_data = rules::RuleSetAccess::compiled(*explanation.rules).zone_data_version;
-  const rules::Evaluator::Question question{
+  const rules::Evaluator::EvaluatorInput question{
       .rules = *explanation.rules,
       .ledger = history,
       .now = explanation.at,

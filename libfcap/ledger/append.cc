@@ -30,31 +30,33 @@ void append_erased_before(Instant until, std::string& out) {
 std::size_t compacted_bytes(std::string_view record) noexcept {
   // A compacted record is in this order, frames with unknown tags anywhere. Whatever comes out of
   // order was appended to it.
-  enum class Stage : std::uint8_t { kStart, kErasedBefore, kCompleteSince, kRuns, kTail };
+  enum class RecordStage : std::uint8_t { kStart, kErasedBefore, kCompleteSince, kRuns, kTail };
   format::FrameReader reader(record);
   format::Frame frame;
-  Stage reached = Stage::kStart;
+  RecordStage reached = RecordStage::kStart;
   std::size_t bytes = 0;
   while (reader.next(frame)) {
-    Stage stage = reached;
+    RecordStage stage = reached;
     switch (static_cast<format::Tag>(frame.tag)) {
       case format::Tag::kErasedBefore:
-        stage = reached < Stage::kErasedBefore ? Stage::kErasedBefore : Stage::kTail;
+        stage =
+            reached < RecordStage::kErasedBefore ? RecordStage::kErasedBefore : RecordStage::kTail;
         break;
       case format::Tag::kCompleteSince:
-        stage = reached < Stage::kCompleteSince ? Stage::kCompleteSince : Stage::kTail;
+        stage = reached < RecordStage::kCompleteSince ? RecordStage::kCompleteSince
+                                                      : RecordStage::kTail;
         break;
       case format::Tag::kRuns:
-        stage = reached < Stage::kRuns ? Stage::kRuns : Stage::kTail;
+        stage = reached < RecordStage::kRuns ? RecordStage::kRuns : RecordStage::kTail;
         break;
       case format::Tag::kEntry:
-        stage = Stage::kTail;
+        stage = RecordStage::kTail;
         break;
       default:
         break;
     }
-    if (reached != Stage::kTail && stage != Stage::kTail) bytes += frame.bytes.size();
-    reached = stage == Stage::kTail ? stage : std::max(reached, stage);
+    if (reached != RecordStage::kTail && stage != RecordStage::kTail) bytes += frame.bytes.size();
+    reached = stage == RecordStage::kTail ? stage : std::max(reached, stage);
   }
   return reader.code() == DecodeCode::kOk ? bytes : 0;
 }

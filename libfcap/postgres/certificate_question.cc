@@ -62,7 +62,7 @@ bool begin_tls(const base::FileHandle& socket, const PgWait& wait) {
 
 std::string refusal_in_handshake(tls::Stream& stream, int fd, const PgWait& wait) {
   for (;;) {
-    if (stream.handshake() != tls::Stream::Outcome::kAgain) return stream.refusal();
+    if (stream.handshake() != tls::Stream::StreamOutcome::kAgain) return stream.refusal();
     const short events = stream.wants_output() ? POLLOUT : POLLIN;
     if (!wait_for_socket(fd, events, wait).ok()) return {};
   }

@@ -10,10 +10,10 @@
 namespace fcap::postgres {
 namespace {
 
-struct Clear {
+struct ClearResult {
   void operator()(PGresult* result) const noexcept { PQclear(result); }
 };
-struct Free {
+struct FreeBytes {
   void operator()(char* bytes) const noexcept { PQfreemem(bytes); }
 };
 
@@ -148,7 +148,7 @@ Status PgConnection::copy_out(const std::string& sql, const PgWait& wait, const 
   bool copied = false;
   while (true) {
     if (Status status = read_until_idle(wait); !status.ok()) return status;
-    const std::unique_ptr<PGresult, Clear> result(PQgetResult(connection_.get()));
+    const std::unique_ptr<PGresult, ClearResult> result(PQgetResult(connection_.get()));
     if (result == nullptr) break;
     const ExecStatusType state = PQresultStatus(result.get());
     if (state == PGRES_COPY_OUT) {
@@ -166,7 +166,7 @@ Status PgConnection::read_copied(const PgWait& wait, const TakeCopied& take) {
   while (true) {
     char* bytes = nullptr;
     const int length = PQgetCopyData(connection_.get(), &bytes, /*async=*/1);
-    const std::unique_ptr<char, Free> owned(bytes);
+    const std::unique_ptr<char, FreeBytes> owned(bytes);
     if (length == -1) return {};
     if (length < -1) return lost();
     if (length > 0) {

@@ -41,14 +41,14 @@ void AppendsOperation::add(const Store::Append& append, std::size_t index) {
                     .epoch = 0,
                     .key_offset = static_cast<std::uint32_t>(key_offset),
                     .key_bytes = static_cast<std::uint32_t>(append.key.size()),
-                    .step = Step::kAppend});
+                    .step = AppendStep::kAppend});
   ++command_count;
 }
 
 void AppendsOperation::add_note(const Store::Append& append) {
   is_note_ = true;
   add(append, 0);
-  const Item& item = items_.back();
+  const AppendItem& item = items_.back();
   char text[24];
   const auto end = std::to_chars(text, text + sizeof text, item.expire_at_ms).ptr;
   append_command(wire,
@@ -56,20 +56,20 @@ void AppendsOperation::add_note(const Store::Append& append) {
   ++command_count;
 }
 
-std::string_view AppendsOperation::key_of(const Item& item) const noexcept {
+std::string_view AppendsOperation::key_of(const AppendItem& item) const noexcept {
   return std::string_view(appended_ ? appends_ : wire).substr(item.key_offset, item.key_bytes);
 }
 
 // What stands behind the key: "\r\n$", how many bytes there are, "\r\n", and the bytes.
-std::string_view AppendsOperation::bytes_of(const Item& item) const noexcept {
+std::string_view AppendsOperation::bytes_of(const AppendItem& item) const noexcept {
   const std::string_view all = appended_ ? appends_ : wire;
   const auto count_at = item.key_offset + item.key_bytes + 2;
   return all.substr(all.find('\n', count_at) + 1, item.appended_bytes);
 }
 
-void AppendsOperation::add_next(const Item& item) {
+void AppendsOperation::add_next(const AppendItem& item) {
   ++command_count;
-  if (item.step == Step::kCheckExpiry) {
+  if (item.step == AppendStep::kCheckExpiry) {
     append_command(wire, {"PEXPIRETIME", key_of(item)});
     return;
   }
@@ -78,7 +78,7 @@ void AppendsOperation::add_next(const Item& item) {
   append_command(wire, {"PEXPIREAT",
                         key_of(item),
                         {text, static_cast<std::size_t>(end - text)},
-                        item.step == Step::kExpireNew ? "NX" : "GT"});
+                        item.step == AppendStep::kExpireNew ? "NX" : "GT"});
 }
 
 void AppendsOperation::start(std::uint16_t slot_of_all, Store::Deadline deadline_at) {
@@ -95,17 +95,17 @@ void AppendsOperation::on_reply(std::uint32_t /*index*/, const Reply& reply) noe
 }
 
 void AppendsOperation::skip_over() noexcept {
-  while (at_ < items_.size() && items_[at_].step == Step::kOver) ++at_;
+  while (at_ < items_.size() && items_[at_].step == AppendStep::kOver) ++at_;
 }
 
-AppendsOperation::Step AppendsOperation::after_append(const Item& item) noexcept {
-  if (item.length_bytes == item.appended_bytes) return Step::kExpireNew;
+AppendsOperation::AppendStep AppendsOperation::after_append(const AppendItem& item) noexcept {
+  if (item.length_bytes == item.appended_bytes) return AppendStep::kExpireNew;
   // The record has grown by nothing but this append, so it is the known one.
   const bool as_known = item.length_bytes == item.known_bytes + item.appended_bytes;
-  return item.known_bytes != kNothing && as_known ? Step::kOver : Step::kExpireLater;
+  return item.known_bytes != kNothing && as_known ? AppendStep::kOver : AppendStep::kExpireLater;
 }
 
-void AppendsOperation::on_item_reply(Item& item, const Reply& reply) {
+void AppendsOperation::on_item_reply(AppendItem& item, const Reply& reply) {
   if (client_.is_cluster() && is_redirect(reply)) return repeat(item);
   if (reply.kind == Reply::Kind::kError) return refuse(item, reply.text);
   if (reply.kind != Reply::Kind::kInteger) {
@@ -114,27 +114,27 @@ void AppendsOperation::on_item_reply(Item& item, const Reply& reply) {
   }
   const bool expiry_set = reply.integer == 1;
   switch (item.step) {
-    case Step::kAppend:
+    case AppendStep::kAppend:
       item.length_bytes = static_cast<std::size_t>(reply.integer);
       item.epoch = answered_epoch;
       item.step = after_append(item);
       break;
-    case Step::kExpireLater:
-      item.step = expiry_set ? Step::kOver : Step::kExpireNew;
+    case AppendStep::kExpireLater:
+      item.step = expiry_set ? AppendStep::kOver : AppendStep::kExpireNew;
       break;
-    case Step::kExpireNew:
-      item.step = expiry_set             ? Step::kOver
-                  : client_.is_cluster() ? Step::kCheckExpiry
-                                         : Step::kExpireAgain;
+    case AppendStep::kExpireNew:
+      item.step = expiry_set             ? AppendStep::kOver
+                  : client_.is_cluster() ? AppendStep::kCheckExpiry
+                                         : AppendStep::kExpireAgain;
       break;
-    case Step::kCheckExpiry:
+    case AppendStep::kCheckExpiry:
       return on_expiry(item, reply.integer);
-    case Step::kExpireAgain:
-    case Step::kOver:
-      item.step = Step::kOver;
+    case AppendStep::kExpireAgain:
+    case AppendStep::kOver:
+      item.step = AppendStep::kOver;
       break;
   }
-  if (item.step == Step::kOver) {
+  if (item.step == AppendStep::kOver) {
     complete(item, {.code = StoreCode::kOk,
                     .length_bytes = item.length_bytes,
                     .connection_epoch = item.epoch});
@@ -142,44 +142,44 @@ void AppendsOperation::on_item_reply(Item& item, const Reply& reply) {
 }
 
 // Both replies are to the one item. That the record has an expiry already is as good as setting it.
-void AppendsOperation::on_note_reply(Item& item, const Reply& reply) {
-  if (item.step == Step::kOver) return;
+void AppendsOperation::on_note_reply(AppendItem& item, const Reply& reply) {
+  if (item.step == AppendStep::kOver) return;
   if (client_.is_cluster() && is_redirect(reply)) return repeat(item);
   if (reply.kind == Reply::Kind::kError) return refuse(item, reply.text);
   if (reply.kind != Reply::Kind::kInteger) {
     misanswered = true;
-  } else if (item.step == Step::kAppend) {
+  } else if (item.step == AppendStep::kAppend) {
     item.length_bytes = static_cast<std::size_t>(reply.integer);
-    item.step = Step::kExpireNew;
+    item.step = AppendStep::kExpireNew;
   } else {
-    item.step = Step::kOver;
+    item.step = AppendStep::kOver;
     complete(item, {.code = StoreCode::kOk, .length_bytes = item.length_bytes});
   }
 }
 
-void AppendsOperation::refuse(Item& item, std::string_view error) noexcept {
-  item.step = Step::kOver;
+void AppendsOperation::refuse(AppendItem& item, std::string_view error) noexcept {
+  item.step = AppendStep::kOver;
   complete(item,
            {.code = StoreCode::kServerError, .length_bytes = item.length_bytes, .text = error});
 }
 
 // The record's expiry, which was there already. PEXPIRETIME gives -2 if there is no record, and -1
 // if it has no expiry.
-void AppendsOperation::on_expiry(Item& item, std::int64_t expire_at_ms) {
+void AppendsOperation::on_expiry(AppendItem& item, std::int64_t expire_at_ms) {
   if (expire_at_ms == -2) return repeat(item);
   if (expire_at_ms < item.expire_at_ms) {
-    item.step = expire_at_ms == -1 ? Step::kExpireNew : Step::kExpireAgain;
+    item.step = expire_at_ms == -1 ? AppendStep::kExpireNew : AppendStep::kExpireAgain;
     return;
   }
-  item.step = Step::kOver;
+  item.step = AppendStep::kOver;
   complete(
       item,
       {.code = StoreCode::kOk, .length_bytes = item.length_bytes, .connection_epoch = item.epoch});
 }
 
 // Appends once more, by an operation of its own, whose commands are redirected one by one.
-void AppendsOperation::repeat(Item& item) {
-  item.step = Step::kOver;
+void AppendsOperation::repeat(AppendItem& item) {
+  item.step = AppendStep::kOver;
   if (repeats_ == kRepeatsMax) return complete(item, {.code = StoreCode::kUnavailable});
   AppendsOperation* operation = pools_.appends.take();
   if (operation == nullptr) operation = new AppendsOperation(client_, pools_);
@@ -198,8 +198,8 @@ bool AppendsOperation::expire_the_rest() {
   appended_ = true;
   wire.clear();
   command_count = 0;
-  for (const Item& item : items_) {
-    if (item.step != Step::kOver) add_next(item);
+  for (const AppendItem& item : items_) {
+    if (item.step != AppendStep::kOver) add_next(item);
   }
   if (command_count == 0) return false;
   at_ = 0;
@@ -218,8 +218,8 @@ void AppendsOperation::on_done(TransportCode code) noexcept {
     } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for a text
     }
     outcome.text = why;
-    for (Item& item : items_) {
-      if (item.step == Step::kOver) continue;
+    for (AppendItem& item : items_) {
+      if (item.step == AppendStep::kOver) continue;
       outcome.length_bytes = item.length_bytes;
       complete(item, outcome);
     }
@@ -227,7 +227,7 @@ void AppendsOperation::on_done(TransportCode code) noexcept {
   pools_.appends.give(this);
 }
 
-void AppendsOperation::complete(Item& item, const StoreOutcome& outcome) noexcept {
+void AppendsOperation::complete(AppendItem& item, const StoreOutcome& outcome) noexcept {
   if (list_ != nullptr) {
     list_->complete(item.index, outcome);
   } else {

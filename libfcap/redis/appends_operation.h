@@ -49,7 +49,7 @@ class AppendsOperation final : public Request {
 
  private:
   /// The command that the next reply to an item is for.
-  enum class Step : std::uint8_t {
+  enum class AppendStep : std::uint8_t {
     kAppend,
     kExpireLater,
     kExpireNew,
@@ -58,7 +58,7 @@ class AppendsOperation final : public Request {
     kOver,
   };
   static constexpr std::size_t kNothing = SIZE_MAX;
-  struct Item {
+  struct AppendItem {
     std::size_t index;        // in the caller's list
     std::size_t known_bytes;  // before, if the expiry is known
     std::size_t appended_bytes;
@@ -67,27 +67,27 @@ class AppendsOperation final : public Request {
     std::uint64_t epoch;       // StoreOutcome::connection_epoch
     std::uint32_t key_offset;  // in the wire of the appends
     std::uint32_t key_bytes;
-    Step step;
+    AppendStep step;
   };
 
-  void on_note_reply(Item& item, const Reply& reply);
-  void refuse(Item& item, std::string_view error) noexcept;
-  [[nodiscard]] std::string_view key_of(const Item& item) const noexcept;
-  [[nodiscard]] std::string_view bytes_of(const Item& item) const noexcept;
-  void add_next(const Item& item);
-  [[nodiscard]] static Step after_append(const Item& item) noexcept;
-  void on_item_reply(Item& item, const Reply& reply);
-  void on_expiry(Item& item, std::int64_t expire_at_ms);
-  void repeat(Item& item);
+  void on_note_reply(AppendItem& item, const Reply& reply);
+  void refuse(AppendItem& item, std::string_view error) noexcept;
+  [[nodiscard]] std::string_view key_of(const AppendItem& item) const noexcept;
+  [[nodiscard]] std::string_view bytes_of(const AppendItem& item) const noexcept;
+  void add_next(const AppendItem& item);
+  [[nodiscard]] static AppendStep after_append(const AppendItem& item) noexcept;
+  void on_item_reply(AppendItem& item, const Reply& reply);
+  void on_expiry(AppendItem& item, std::int64_t expire_at_ms);
+  void repeat(AppendItem& item);
   void skip_over() noexcept;
   bool expire_the_rest();
-  void complete(Item& item, const StoreOutcome& outcome) noexcept;
+  void complete(AppendItem& item, const StoreOutcome& outcome) noexcept;
 
   Client& client_;
   StorePools& pools_;
   StoreCompletion* one_ = nullptr;
   StoreListCompletion* list_ = nullptr;
-  std::vector<Item> items_;
+  std::vector<AppendItem> items_;
   std::size_t at_ = 0;  // the item that the next reply is for
   bool appended_ = false;
   bool is_note_ = false;

@@ -16,9 +16,9 @@
 namespace fcap::redis {
 
 // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): the shared state is aligned
-class Client::Impl {
+class Client::ClientThreads {
  public:
-  explicit Impl(RedisOptions options)
+  explicit ClientThreads(RedisOptions options)
       : shared_(std::move(options)), resolver_(shared_.options.thread_started) {}
 
   Status start(std::vector<Address> addresses) {
@@ -102,7 +102,7 @@ class Client::Impl {
     threads_.front()->wake();
   }
 
-  [[nodiscard]] std::size_t lanes() const noexcept { return threads_.size(); }
+  [[nodiscard]] std::size_t connections_per_node() const noexcept { return threads_.size(); }
   [[nodiscard]] ClusterClient* cluster() const noexcept { return cluster_.get(); }
   [[nodiscard]] std::size_t operations_max() const noexcept {
     return shared_.options.queue_operations_max;
@@ -272,13 +272,13 @@ Result<std::unique_ptr<Client>> Client::create(RedisOptions options) {
   if (!addresses.ok()) return addresses.status();
   options.log = base::one_line_log(std::move(options.log));
   // Its destructor ends what has been started where the rest fails or throws.
-  std::unique_ptr<Client> client(new Client(std::make_unique<Impl>(std::move(options))));
+  std::unique_ptr<Client> client(new Client(std::make_unique<ClientThreads>(std::move(options))));
   const Status started = client->impl_->start(std::move(addresses).value());
   if (!started.ok()) return started;
   return client;
 }
 
-Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Client::Client(std::unique_ptr<ClientThreads> impl) : impl_(std::move(impl)) {}
 
 Client::~Client() {
   if (impl_->owner() == getpid()) {
@@ -288,7 +288,7 @@ Client::~Client() {
   // A forked child: the threads do not exist here, so there is nothing to join, and what they held
   // when the parent forked may be inconsistent and must not be destroyed.
   impl_->close_descriptors();
-  [[maybe_unused]] const Impl* leaked = impl_.release();
+  [[maybe_unused]] const ClientThreads* leaked = impl_.release();
 }
 
 void Client::submit(Request& request) noexcept {
@@ -304,16 +304,16 @@ void Client::stop_reads() noexcept {
   impl_->stop_reads();
 }
 
-std::size_t Client::lanes() const noexcept {
-  return impl_->lanes();
+std::size_t Client::connections_per_node() const noexcept {
+  return impl_->connections_per_node();
 }
 
 bool Client::is_cluster() const noexcept {
   return impl_->cluster() != nullptr;
 }
 
-std::size_t Client::way_of(std::uint16_t slot) const noexcept {
-  return impl_->cluster()->way_of(slot);
+std::size_t Client::route_of(std::uint16_t slot) const noexcept {
+  return impl_->cluster()->route_of(slot);
 }
 
 bool Client::may_read_replicas() const noexcept {

@@ -40,13 +40,13 @@ void append_command(std::string& wire, std::initializer_list<std::string_view> w
 class Request {
  public:
   /// What `wire` holds.
-  enum class Form : std::uint8_t {
+  enum class WireForm : std::uint8_t {
     kCommands,  ///< commands in RESP
     kGetKey,    ///< a key to GET; keys that wait together may go out as one MGET
   };
 
   std::string wire;
-  Form form = Form::kCommands;
+  WireForm form = WireForm::kCommands;
   std::uint32_t command_count = 1;  ///< how many commands `wire` holds, at least 1
   std::uint16_t slot = 0;           ///< the slot of their key, below 16384
   std::chrono::steady_clock::time_point deadline;
@@ -64,7 +64,7 @@ class Request {
 
   /// If set, in a cluster, it goes to the node with this number (Client::node_at()), whatever its
   /// slot. A redirect of its only command is a refusal.
-  std::optional<std::uint16_t> to_node;
+  std::optional<std::uint16_t> only_node;
 
   // The client's own, of a cluster: to which node it goes, whether after ASKING, and how often it
   // was redirected.
@@ -133,12 +133,14 @@ class Client {
   /// How many connections there are to each node. A request goes to one of them by the slot of its
   /// key; keys whose slots are equal modulo this number may share a request, in a cluster only if
   /// they are also of one node.
-  [[nodiscard]] std::size_t lanes() const noexcept;
+  [[nodiscard]] std::size_t connections_per_node() const noexcept;
   [[nodiscard]] bool is_cluster() const noexcept;
   /// Whether it matters what the slot of a request is.
-  [[nodiscard]] bool goes_by_slot() const noexcept { return is_cluster() || lanes() > 1; }
+  [[nodiscard]] bool goes_by_slot() const noexcept {
+    return is_cluster() || connections_per_node() > 1;
+  }
   /// In a cluster: keys whose slots give the same number may share a request.
-  [[nodiscard]] std::size_t way_of(std::uint16_t slot) const noexcept;
+  [[nodiscard]] std::size_t route_of(std::uint16_t slot) const noexcept;
 
   /// Whether the option replica_reads allows Request::may_be_stale.
   [[nodiscard]] bool may_read_replicas() const noexcept;
@@ -183,11 +185,11 @@ class Client {
   /// Keeps something alive for as long as requests may be pending, such as where they live.
   void keep(std::shared_ptr<void> kept);
 
-  class Impl;
+  class ClientThreads;
 
  private:
-  explicit Client(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  explicit Client(std::unique_ptr<ClientThreads> impl);
+  std::unique_ptr<ClientThreads> impl_;
 };
 
 }  // namespace fcap::redis

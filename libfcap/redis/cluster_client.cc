@@ -68,7 +68,8 @@ void ClusterClient::close_descriptors() noexcept {
 }
 
 void ClusterClient::submit(IoThread& thread, Request& request) noexcept {
-  const NodeIndex node = request.to_node ? *request.to_node : state_.slots.node_of(request.slot);
+  const NodeIndex node =
+      request.only_node ? *request.only_node : state_.slots.node_of(request.slot);
   if (node == SlotMap::kNone) {
     state_.refresh_soon();
     return request.on_done(TransportCode::kUnavailable);

@@ -48,7 +48,7 @@ class ClusterClient {
   [[nodiscard]] bool read(std::string_view key, std::chrono::steady_clock::time_point deadline,
                           StoreCompletion& done) noexcept;
 
-  [[nodiscard]] std::size_t way_of(std::uint16_t slot) const noexcept {
+  [[nodiscard]] std::size_t route_of(std::uint16_t slot) const noexcept {
     return state_.slots.node_of(slot) * threads_.size() + slot % threads_.size();
   }
   [[nodiscard]] std::uint64_t epoch(std::uint16_t slot) const noexcept;

@@ -29,9 +29,9 @@ ClusterLinks::~ClusterLinks() = default;
 Link& ClusterLinks::reach(NodeIndex node, TimePoint now) {
   Link* link = table_[node].load(std::memory_order_relaxed);
   if (link == nullptr) {
-    made_.push_back(
-        std::make_unique<Link>(shared_, poller_, resolver_, cluster_.nodes.address(node),
-                               Link::Membership{.links = this, .node = node, .looks = looks_}));
+    made_.push_back(std::make_unique<Link>(
+        shared_, poller_, resolver_, cluster_.nodes.address(node),
+        Link::ClusterMembership{.links = this, .node = node, .looks = looks_}));
     link = made_.back().get();
     table_[node].store(link, std::memory_order_release);
   }
@@ -63,7 +63,7 @@ void ClusterLinks::redirect(const Address& answered, Request* request, std::stri
     shared_.note_error(answered.text +
                        ": a request was redirected too often: " + std::string(error));
   }
-  if (request->epoch || request->to_node || request->hops == kHopsMax) {
+  if (request->epoch || request->only_node || request->hops == kHopsMax) {
     return request->on_done(TransportCode::kUnavailable);
   }
   ++request->hops;
@@ -94,17 +94,17 @@ void ClusterLinks::follow_map(TimePoint now) {
     if (owners.test(node)) return false;
     // For one round more, in which callers give back its direct connections.
     if (!link(node)->is_active()) return true;
-    if (link(node)->retire(now, kUselessMax)) link(node)->service(now);
+    if (link(node)->retire(now, kUselessMax)) link(node)->tick(now);
     retire_at_ = now + kRetireEvery;
     return false;
   });
 }
 
-void ClusterLinks::service(TimePoint now) {
+void ClusterLinks::tick(TimePoint now) {
   needs_service_ = false;
   follow_map(now);
   // Callbacks may lead to further nodes.
-  for (std::size_t i = 0; i < active_.size(); ++i) link(active_[i])->service(now);
+  for (std::size_t i = 0; i < active_.size(); ++i) link(active_[i])->tick(now);
 }
 
 bool ClusterLinks::holds_back() const noexcept {

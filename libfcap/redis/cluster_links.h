@@ -42,7 +42,7 @@ class ClusterLinks {
   /// only command that was for; null: there is nothing to take over.
   void redirect(const Address& answered, Request* request, std::string_view error);
 
-  void service(TimePoint now);
+  void tick(TimePoint now);
   /// Whether requests came after their node's link was serviced: replies that a failing link has
   /// read lead to more, for links before it too.
   [[nodiscard]] bool needs_service() const noexcept { return needs_service_; }

@@ -26,7 +26,7 @@ namespace fcap::redis {
 class ClusterState {
  public:
   /// One node's, over all I/O threads.
-  struct alignas(64) Node {
+  struct alignas(64) NodeCounts {
     std::atomic<std::size_t> operations{0};
     /// Changes with each connection that is made or lost. No two nodes ever have the same one.
     std::atomic<std::uint64_t> epoch{0};
@@ -35,8 +35,8 @@ class ClusterState {
   explicit ClusterState(std::size_t operations_max)
       : operations_max_(operations_max), node_operations_max_(operations_max) {}
 
-  [[nodiscard]] Node& node(NodeIndex index) noexcept { return (*state_)[index]; }
-  [[nodiscard]] const Node& node(NodeIndex index) const noexcept { return (*state_)[index]; }
+  [[nodiscard]] NodeCounts& node(NodeIndex index) noexcept { return (*state_)[index]; }
+  [[nodiscard]] const NodeCounts& node(NodeIndex index) const noexcept { return (*state_)[index]; }
 
   /// How much of queue_operations_max one node may have: a quarter, or more where there are fewer
   /// than four nodes. One that is frozen then leaves the others their share.
@@ -77,8 +77,8 @@ class ClusterState {
  private:
   const std::size_t operations_max_;
   std::atomic<std::size_t> node_operations_max_;
-  const std::unique_ptr<std::array<Node, kClusterNodesMax>> state_ =
-      std::make_unique<std::array<Node, kClusterNodesMax>>();
+  const std::unique_ptr<std::array<NodeCounts, kClusterNodesMax>> state_ =
+      std::make_unique<std::array<NodeCounts, kClusterNodesMax>>();
   mutable std::mutex mutex_;
   ClusterShape shape_;                                   // guarded by mutex_
   std::vector<NodeIndex> masters_;                       // guarded by mutex_

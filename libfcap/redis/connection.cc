@@ -89,9 +89,9 @@ Status Connection::finish_connect(bool& connected) {
   socklen_t length = sizeof(error);
   if (getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &length) != 0) error = errno;
   if (error != 0) return io_error("connect", error);
-  const auto outcome = tls_ ? tls_->handshake() : tls::Stream::Outcome::kDone;
-  if (outcome == tls::Stream::Outcome::kFailed) return tls_error();
-  connected = outcome == tls::Stream::Outcome::kDone;
+  const auto outcome = tls_ ? tls_->handshake() : tls::Stream::StreamOutcome::kDone;
+  if (outcome == tls::Stream::StreamOutcome::kFailed) return tls_error();
+  connected = outcome == tls::Stream::StreamOutcome::kDone;
   return {};
 }
 
@@ -178,9 +178,9 @@ Status Connection::flush_by_tls() {
     std::size_t sent = 0;
     const auto outcome = tls_->write(std::string_view(output_).substr(output_sent_), sent);
     output_sent_ += sent;
-    if (outcome == tls::Stream::Outcome::kFailed) return tls_error();
-    if (outcome == tls::Stream::Outcome::kClosed) return closed_by_server();
-    if (outcome == tls::Stream::Outcome::kAgain) break;
+    if (outcome == tls::Stream::StreamOutcome::kFailed) return tls_error();
+    if (outcome == tls::Stream::StreamOutcome::kClosed) return closed_by_server();
+    if (outcome == tls::Stream::StreamOutcome::kAgain) break;
   }
   output_.erase(0, output_sent_);
   output_sent_ = 0;
@@ -194,11 +194,11 @@ Status Connection::receive_by_tls(bool& drained) {
     const auto outcome =
         tls_->read({input_.get() + input_end_, input_bytes_max_ - input_end_}, got);
     input_end_ += got;
-    if (outcome == tls::Stream::Outcome::kDone) continue;
+    if (outcome == tls::Stream::StreamOutcome::kDone) continue;
     drained = true;
     // What came before the end is worth reading; the socket keeps saying that it has ended.
-    if (outcome == tls::Stream::Outcome::kAgain || input_end_ > before) return {};
-    return outcome == tls::Stream::Outcome::kClosed ? closed_by_server() : tls_error();
+    if (outcome == tls::Stream::StreamOutcome::kAgain || input_end_ > before) return {};
+    return outcome == tls::Stream::StreamOutcome::kClosed ? closed_by_server() : tls_error();
   }
   return {};
 }

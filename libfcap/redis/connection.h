@@ -63,11 +63,11 @@ class Connection {
       if (Status received = receive_bytes(drained); !received.ok()) return received;
       for (;;) {
         const auto outcome = parser_.parse(unparsed());
-        if (outcome == RespParser::Outcome::kNeedMore) {
+        if (outcome == RespParser::ParseOutcome::kNeedMore) {
           if (drop_skipped()) continue;
           break;
         }
-        if (outcome == RespParser::Outcome::kMalformed) return malformed();
+        if (outcome == RespParser::ParseOutcome::kMalformed) return malformed();
         const bool wanted = handler(parser_.reply());
         input_begin_ += parser_.length_bytes();
         if (!wanted) return unexpected_reply(parser_.reply().kind);

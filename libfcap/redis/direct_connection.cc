@@ -59,40 +59,41 @@ bool DirectConnection::read(std::string_view key, TimePoint deadline,
     return false;
   }
   const int error = errno;
-  Outcome outcome = Outcome::kNone;
+  DirectOutcome outcome = DirectOutcome::kNone;
   try {
     exchange(key, deadline, done, outcome);
   } catch (...) {  // no memory
     returned_.broken = true;
   }
-  if (outcome == Outcome::kAnswered) {
+  if (outcome == DirectOutcome::kAnswered) {
     reads_.store(reads_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  } else if (outcome == Outcome::kLate) {
+  } else if (outcome == DirectOutcome::kLate) {
     shared_.timeouts.fetch_add(1, std::memory_order_relaxed);
     returned_.late = true;
   }
-  const bool answered = outcome == Outcome::kAnswered || outcome == Outcome::kRedirected;
+  const bool answered =
+      outcome == DirectOutcome::kAnswered || outcome == DirectOutcome::kRedirected;
   give_back(answered && !returned_.broken && returned_.error.empty());
-  if (outcome == Outcome::kLate) done.complete({.code = StoreCode::kTimeout});
+  if (outcome == DirectOutcome::kLate) done.complete({.code = StoreCode::kTimeout});
   errno = error;
-  return outcome == Outcome::kAnswered || outcome == Outcome::kLate;
+  return outcome == DirectOutcome::kAnswered || outcome == DirectOutcome::kLate;
 }
 
 // Sets `outcome` as soon as it is certain, because memory may be missing later.
 void DirectConnection::exchange(std::string_view key, TimePoint deadline, StoreCompletion& done,
-                                Outcome& outcome) {
+                                DirectOutcome& outcome) {
   bool asked = false;
   const auto on_reply = [&](const Reply& reply) {
-    if (!asked || outcome != Outcome::kNone) return false;
+    if (!asked || outcome != DirectOutcome::kNone) return false;
     if (shared_.cluster != nullptr && is_redirect(reply)) {
-      outcome = Outcome::kRedirected;
+      outcome = DirectOutcome::kRedirected;
       return true;
     }
     if (!complete_get(reply, done)) {
       returned_.failed = true;
       return false;  // the caller goes the usual way, on which it is said
     }
-    outcome = Outcome::kAnswered;
+    outcome = DirectOutcome::kAnswered;
     if (reply.kind != Reply::Kind::kError) return true;
     returned_.failed = is_refusal(reply);
     returned_.error.assign(reply.text.substr(0, kErrorBytesMax));
@@ -107,13 +108,13 @@ void DirectConnection::exchange(std::string_view key, TimePoint deadline, StoreC
   const TimePoint asked_at = Clock::now();
   bool in_time = true;
   bool received = true;
-  while (received && in_time && outcome == Outcome::kNone) {
+  while (received && in_time && outcome == DirectOutcome::kNone) {
     in_time = wait_readable(connection_.fd(), deadline);
     // After the deadline too: this thread may have been kept from what has been there in time.
     received = connection_.receive(on_reply).ok();
   }
-  if (received && outcome == Outcome::kNone) {
-    outcome = Outcome::kLate;
+  if (received && outcome == DirectOutcome::kNone) {
+    outcome = DirectOutcome::kLate;
     // Not if this thread was held up before it could ask.
     returned_.failed = deadline - asked_at >= Pipeline::kFairTime;
   }
@@ -131,7 +132,7 @@ void DirectConnection::give_back(bool as_it_was) noexcept {
 
 // --- On the I/O thread.
 
-std::size_t DirectConnection::service(TimePoint now) {
+std::size_t DirectConnection::tick(TimePoint now) {
   std::size_t failures = 0;
   if (state_ == State::kLent && owner_.load(std::memory_order_acquire) == Owner::kReturned) {
     failures = take_returned(now);

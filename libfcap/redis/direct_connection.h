@@ -56,7 +56,7 @@ class alignas(64) DirectConnection final : public EventHandler {
     close(now);
   }
   /// Does what is due. Returns how many failures of the server callers have met.
-  [[nodiscard]] std::size_t service(TimePoint now);
+  [[nodiscard]] std::size_t tick(TimePoint now);
   [[nodiscard]] TimePoint next_time() const noexcept;
   void on_event(bool readable, bool writable, TimePoint now) override;
   void close_descriptor() noexcept { connection_.abandon(); }
@@ -86,8 +86,9 @@ class alignas(64) DirectConnection final : public EventHandler {
   };
 
   /// kRedirected: another node has the record, and the caller goes the usual way.
-  enum class Outcome : std::uint8_t { kNone, kAnswered, kRedirected, kLate };
-  void exchange(std::string_view key, TimePoint deadline, StoreCompletion& done, Outcome& outcome);
+  enum class DirectOutcome : std::uint8_t { kNone, kAnswered, kRedirected, kLate };
+  void exchange(std::string_view key, TimePoint deadline, StoreCompletion& done,
+                DirectOutcome& outcome);
   void give_back(bool as_it_was) noexcept;
 
   void open(TimePoint now);

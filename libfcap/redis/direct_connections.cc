@@ -52,7 +52,7 @@ void DirectConnections::on_link_gone(TimePoint now) {
   for (const auto& connection : connections_) connection->retire(now);
 }
 
-DirectConnections::Met DirectConnections::service(TimePoint now) {
+DirectConnections::Met DirectConnections::tick(TimePoint now) {
   Met met;
   if (!wanted_.load(std::memory_order_relaxed)) return met;
   const bool stopping = shared_.direct_stopping.load();
@@ -60,7 +60,7 @@ DirectConnections::Met DirectConnections::service(TimePoint now) {
   for (const auto& connection : connections_) {
     if (stopping) connection->interrupt();
     if (endpoint_) connection->aim_at(*endpoint_, server_name_);
-    met.failures += connection->service(now);
+    met.failures += connection->tick(now);
   }
   const auto pause = now - seen_at_;
   if (met.failures == 0 && pause < kSuccessesEvery) return met;

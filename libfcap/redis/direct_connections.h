@@ -36,7 +36,7 @@ class DirectConnections {
     std::size_t answers = 0;
     std::size_t failures = 0;
   };
-  [[nodiscard]] Met service(TimePoint now);
+  [[nodiscard]] Met tick(TimePoint now);
   [[nodiscard]] TimePoint next_time() const noexcept;
   /// At the end, when no caller has one any more.
   void shut_down(TimePoint now);

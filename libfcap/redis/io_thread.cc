@@ -112,7 +112,7 @@ void IoThread::run() {
   while (!shared_.stopping.load(std::memory_order_acquire)) {
     const auto now = Clock::now();
     take_submitted(now);
-    with_links([now](auto& links) { links.service(now); });
+    with_links([now](auto& links) { links.tick(now); });
     if (with_links([](auto& links) { return links.holds_back(); })) {
       // What happens now may bring more requests for the same sends.
       if (take_events(false)) continue;

@@ -23,17 +23,17 @@ base::Jitter make_jitter(const void* link) {
 }  // namespace
 
 Link::Link(SharedState& shared, Poller& poller, Resolver& resolver, const Address& address)
-    : Link(shared, poller, resolver, address, Membership{}) {}
+    : Link(shared, poller, resolver, address, ClusterMembership{}) {}
 
 Link::Link(SharedState& shared, Poller& poller, Resolver& resolver, const Address& address,
-           const Membership& member)
+           const ClusterMembership& member)
     : shared_(shared),
       poller_(poller),
       resolver_(resolver),
       address_(address),
       member_(member),
       node_(member.links != nullptr ? &shared.cluster->node(member.node) : nullptr),
-      place_(address.text),
+      server_name_(address.text),
       jitter_(make_jitter(this)),
       looks_(member.links != nullptr
                  ? member.looks
@@ -58,11 +58,11 @@ Link::Link(SharedState& shared, Poller& poller, Resolver& resolver, const Addres
       replica_(
           shared.options.replica_reads != RedisReplicaReads::kNever
               ? std::make_unique<ReplicaLink>(
-                    shared, poller, place_, looks_, make_jitter(this),
+                    shared, poller, server_name_, looks_, make_jitter(this),
                     ReplicaLink::InCluster{.node = node_, .master = &address_, .redirects = this})
               : nullptr),
       successor_(std::make_unique<Successor>(shared, poller)) {
-  probe_.ask(OwnRequest::Question::kOther, {"PING"}, "PING");
+  probe_.ask(OwnRequest::QuestionKind::kOther, {"PING"}, "PING");
 }
 
 Link::~Link() = default;
@@ -70,11 +70,11 @@ Link::~Link() = default;
 std::optional<TransportCode> Link::refusal() const noexcept {
   if (shared_.stopping.load(std::memory_order_relaxed)) return TransportCode::kUnavailable;
   switch (gate_.load(std::memory_order_relaxed)) {
-    case Gate::kTake:
+    case Admission::kTake:
       return std::nullopt;
-    case Gate::kBreakerOpen:
+    case Admission::kBreakerOpen:
       return TransportCode::kBreakerOpen;
-    case Gate::kDown:
+    case Admission::kDown:
       break;
   }
   return TransportCode::kUnavailable;
@@ -114,7 +114,7 @@ void Link::admit(Request& request, TimePoint now) {
   pipeline_.add(request, now);
 }
 
-void Link::service(TimePoint now) {
+void Link::tick(TimePoint now) {
   if (!active_) return serve_direct(now);
   if (has_resolved_.load(std::memory_order_acquire)) take_resolved(now);
   if (state_ == State::kResting && now >= state_until_) begin_attempt(now);
@@ -289,8 +289,8 @@ void Link::close_connection() {
 void Link::check_deadlines(TimePoint now) {
   // While this thread was held up, answers may have waited to be read and requests to be sent. That
   // is not a failure of the server, even for requests that expire while this thread catches up.
-  const StallWatch::Cause cause = stalls_.cause(now);
-  if (cause != StallWatch::Cause::kNone) {
+  const StallWatch::LateCause cause = stalls_.cause(now);
+  if (cause != StallWatch::LateCause::kNone) {
     pipeline_.excuse();
     stalled_until_ = now;
   }
@@ -298,10 +298,10 @@ void Link::check_deadlines(TimePoint now) {
   if (renewal_ == Renewal::kDraining) pipeline_.excuse();
   if (const auto expired = pipeline_.expire(now); expired.count != 0) {
     shared_.timeouts.fetch_add(expired.count, std::memory_order_relaxed);
-    if (cause != StallWatch::Cause::kNone) report_stall(cause);
+    if (cause != StallWatch::LateCause::kNone) report_stall(cause);
     note_failures(expired.failures, now);
   }
-  if (state_ == State::kGreeting && greeting_.outcome == OwnRequest::Outcome::kFailed) {
+  if (state_ == State::kGreeting && greeting_.outcome == OwnRequest::OwnOutcome::kFailed) {
     return try_next_endpoint(now, "no answer to the greeting");
   }
   if (state_ != State::kReady || now < stale_at()) return;
@@ -309,11 +309,11 @@ void Link::check_deadlines(TimePoint now) {
   if (now >= stale_at()) lose("a reply is overdue by more than the option stale_reset", now);
 }
 
-void Link::report_stall(StallWatch::Cause cause) {
+void Link::report_stall(StallWatch::LateCause cause) {
   shared_.own_stalls.fetch_add(1, std::memory_order_relaxed);
   shared_.log_thinned(
       LogLevel::kWarning,
-      cause == StallWatch::Cause::kBusy
+      cause == StallWatch::LateCause::kBusy
           ? "redis: an I/O thread was held up, probably by a callback that takes long: let the "
             "option executor run callbacks"
           : "redis: an I/O thread woke up late: this machine is overloaded");
@@ -336,7 +336,7 @@ void Link::note_failures(std::size_t count, TimePoint now) {
 
 void Link::serve_direct(TimePoint now) {
   if (!direct_) return;
-  const DirectConnections::Met met = direct_->service(now);
+  const DirectConnections::Met met = direct_->tick(now);
   // What was answered before the breaker opened says nothing of the server as it is now.
   if (met.answers != 0 && breaker_.state() == Breaker::State::kClosed) {
     breaker_.on_success(met.answers, now);
@@ -351,23 +351,23 @@ void Link::serve_replica(TimePoint now) {
     Request* const question = replica_->question_for_master(now);
     if (question != nullptr) pipeline_.write_own(*question, connection_.output());
   }
-  replica_->service(now);
+  replica_->tick(now);
 }
 
 void Link::check_probe(TimePoint now) {
   // A server that is loading answers with an error.
-  const bool answered = probe_.outcome == OwnRequest::Outcome::kAnswered;
+  const bool answered = probe_.outcome == OwnRequest::OwnOutcome::kAnswered;
   if (answered && probe_.error.empty()) breaker_.on_probe_success(now);
-  if (probe_.outcome == OwnRequest::Outcome::kFailed || (answered && !probe_.error.empty())) {
+  if (probe_.outcome == OwnRequest::OwnOutcome::kFailed || (answered && !probe_.error.empty())) {
     breaker_.on_probe_failure(now);
   }
-  if (probe_.outcome != OwnRequest::Outcome::kPending) {
-    probe_.outcome = OwnRequest::Outcome::kNone;
+  if (probe_.outcome != OwnRequest::OwnOutcome::kPending) {
+    probe_.outcome = OwnRequest::OwnOutcome::kNone;
     // While there is no connection, making one is the probe.
     if (state_ == State::kReady && breaker_.probe_due(now)) {
       breaker_.on_probe_sent();
       probe_.error.clear();
-      probe_.outcome = OwnRequest::Outcome::kPending;
+      probe_.outcome = OwnRequest::OwnOutcome::kPending;
       probe_.deadline = now + allowance_;
       pipeline_.write_own(probe_, connection_.output());
     }
@@ -377,14 +377,14 @@ void Link::check_probe(TimePoint now) {
 
 void Link::update_gate() {
   const bool closed = breaker_.state() == Breaker::State::kClosed;
-  Gate gate = Gate::kDown;
+  Admission gate = Admission::kDown;
   if (!closed) {
-    gate = Gate::kBreakerOpen;
+    gate = Admission::kBreakerOpen;
   } else if (state_ == State::kReady || first_attempt_) {
-    gate = Gate::kTake;
+    gate = Admission::kTake;
   }
   gate_.store(gate, std::memory_order_relaxed);
-  if (replica_) replica_->on_master(gate == Gate::kTake, std::chrono::steady_clock::now());
+  if (replica_) replica_->on_master(gate == Admission::kTake, std::chrono::steady_clock::now());
   if (closed != breaker_reported_closed_) {
     breaker_reported_closed_ = closed;
     if (closed) {
@@ -402,8 +402,8 @@ void Link::update_gate() {
 // Reconnecting continues for as long as the server is unavailable, and would log the same again and
 // again.
 void Link::report(LogLevel level, const std::string& text) {
-  if (level == LogLevel::kWarning) shared_.set_last_error(place_ + ": " + text, this);
-  shared_.log_thinned(level, "redis " + place_ + ": " + text);
+  if (level == LogLevel::kWarning) shared_.set_last_error(server_name_ + ": " + text, this);
+  shared_.log_thinned(level, "redis " + server_name_ + ": " + text);
 }
 
 }  // namespace fcap::redis

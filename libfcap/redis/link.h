@@ -40,7 +40,7 @@ class Link final : public EventHandler, private Redirects {
   using TimePoint = std::chrono::steady_clock::time_point;
 
   /// What a link to a node of a cluster knows of it.
-  struct Membership {
+  struct ClusterMembership {
     ClusterLinks* links = nullptr;  ///< its thread's; null: there is no cluster
     NodeIndex node = 0;
     bool looks = false;  ///< whether it is the one of all threads' that queries the node
@@ -48,7 +48,7 @@ class Link final : public EventHandler, private Redirects {
 
   Link(SharedState& shared, Poller& poller, Resolver& resolver, const Address& address);
   Link(SharedState& shared, Poller& poller, Resolver& resolver, const Address& address,
-       const Membership& member);
+       const ClusterMembership& member);
   ~Link();
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
@@ -70,15 +70,15 @@ class Link final : public EventHandler, private Redirects {
   [[nodiscard]] bool retire(TimePoint now, std::chrono::seconds idle_min);
   void admit(Request& request, TimePoint now);
   /// Does what is due and sends waiting requests, unless it holds them back.
-  void service(TimePoint now);
-  /// Whether service() has held back requests: replies on other sockets may bring more to send
+  void tick(TimePoint now);
+  /// Whether tick() has held back requests: replies on other sockets may bring more to send
   /// along. If no socket has any, the owner calls send_held().
   [[nodiscard]] bool holds_back() const noexcept { return held_; }
   void send_held(TimePoint now);
   /// While replies are processed: sends what waits if that is enough for a send of its own.
   void send_early();
   void on_event(bool readable, bool writable, TimePoint now) override;
-  /// When service() is next needed, if nothing else happens.
+  /// When tick() is next needed, if nothing else happens.
   [[nodiscard]] TimePoint next_time() const noexcept;
   /// Finishes everything with kUnavailable, for good.
   void shut_down();
@@ -94,7 +94,7 @@ class Link final : public EventHandler, private Redirects {
   friend class ReplicaLink;
   friend class Successor;
   enum class State : std::uint8_t { kResting, kResolving, kConnecting, kGreeting, kReady };
-  enum class Gate : std::uint8_t { kTake, kDown, kBreakerOpen };
+  enum class Admission : std::uint8_t { kTake, kDown, kBreakerOpen };
   /// The renewal of a connection that has become too old: its name is looked up again, and another
   /// connection is made and greeted while requests still use this one. Then later requests wait
   /// until those that were sent have been answered, and the other connection takes over.
@@ -104,9 +104,9 @@ class Link final : public EventHandler, private Redirects {
   /// questions about the server and its configuration.
   class OwnRequest final : public Request {
    public:
-    enum class Question : std::uint8_t { kOther, kHello, kRole, kCluster, kTime, kConfig };
+    enum class QuestionKind : std::uint8_t { kOther, kHello, kRole, kCluster, kTime, kConfig };
     /// One more command; `name` is what errors call it. Only kOther must be answered without error.
-    void ask(Question question, std::initializer_list<std::string_view> words,
+    void ask(QuestionKind question, std::initializer_list<std::string_view> words,
              std::string name = {});
     /// Forgets commands and answers.
     void clear();
@@ -114,8 +114,8 @@ class Link final : public EventHandler, private Redirects {
     void on_reply(std::uint32_t index, const Reply& reply) noexcept override;
     void on_done(TransportCode code) noexcept override;
 
-    enum class Outcome : std::uint8_t { kNone, kPending, kAnswered, kFailed };
-    Outcome outcome = Outcome::kNone;
+    enum class OwnOutcome : std::uint8_t { kNone, kPending, kAnswered, kFailed };
+    OwnOutcome outcome = OwnOutcome::kNone;
     std::string error;       // the first error reply to a command that must be answered
     std::string error_name;  // of which command
     // The first error reply to any command. A server that accepts no more clients sends one error,
@@ -128,11 +128,11 @@ class Link final : public EventHandler, private Redirects {
     std::string config_text;
 
    private:
-    struct Asked {
-      Question question = Question::kOther;
+    struct OwnQuestion {
+      QuestionKind question = QuestionKind::kOther;
       std::string name;
     };
-    std::vector<Asked> asked_;
+    std::vector<OwnQuestion> asked_;
   };
 
   void redirect(Request* request, std::string_view error) override;
@@ -185,7 +185,7 @@ class Link final : public EventHandler, private Redirects {
   void watch_output();
   void fail_connection(const std::string& why, TimePoint now);
   void check_deadlines(TimePoint now);
-  void report_stall(StallWatch::Cause cause);
+  void report_stall(StallWatch::LateCause cause);
   /// When an overdue reply ends the connection; time in which nothing was read does not count.
   [[nodiscard]] TimePoint stale_at() const noexcept;
   void check_probe(TimePoint now);
@@ -200,13 +200,13 @@ class Link final : public EventHandler, private Redirects {
   Poller& poller_;
   Resolver& resolver_;
   const Address address_;
-  const Membership member_;
-  ClusterState::Node* const node_;  // null: there is no cluster
+  const ClusterMembership member_;
+  ClusterState::NodeCounts* const node_;  // null: there is no cluster
   // What messages call the server: the address, or with Sentinels the master's name and where it
   // is.
-  std::string place_;
+  std::string server_name_;
 
-  std::atomic<Gate> gate_{Gate::kTake};
+  std::atomic<Admission> gate_{Admission::kTake};
   std::atomic<bool> ready_{false};
 
   State state_ = State::kResting;

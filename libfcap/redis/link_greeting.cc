@@ -24,7 +24,7 @@ constexpr std::chrono::seconds kClockDifferenceMax{1};
 
 // --- Commands of the link's own.
 
-void Link::OwnRequest::ask(Question question, std::initializer_list<std::string_view> words,
+void Link::OwnRequest::ask(QuestionKind question, std::initializer_list<std::string_view> words,
                            std::string name) {
   append_word_count(wire, words.size());
   for (const std::string_view word : words) append_word(wire, word);
@@ -45,28 +45,28 @@ void Link::OwnRequest::clear() {
 }
 
 void Link::OwnRequest::on_reply(std::uint32_t index, const Reply& reply) noexcept {
-  const Asked& asked = asked_[index];
+  const OwnQuestion& asked = asked_[index];
   const bool is_error = reply.kind == Reply::Kind::kError;
   switch (asked.question) {
-    case Question::kHello:
+    case QuestionKind::kHello:
       facts.take_hello(reply);
       break;
-    case Question::kRole:
+    case QuestionKind::kRole:
       facts.take_role(reply);
       has_role = true;
       break;
-    case Question::kCluster:
+    case QuestionKind::kCluster:
       facts.take_cluster(reply);
       break;
-    case Question::kTime:
+    case QuestionKind::kTime:
       facts.take_time(reply, base::wall_now());
       has_time = true;
       break;
-    case Question::kConfig:
+    case QuestionKind::kConfig:
       config_kind = reply.kind;
       config_text = std::string(reply.text);
       break;
-    case Question::kOther:
+    case QuestionKind::kOther:
       if (!is_error || !error.empty()) break;
       // A user who may only read need not be allowed to PING.
       if (asked.name == kPing && reply.text.starts_with("NOPERM")) break;
@@ -78,31 +78,32 @@ void Link::OwnRequest::on_reply(std::uint32_t index, const Reply& reply) noexcep
 }
 
 void Link::OwnRequest::on_done(TransportCode code) noexcept {
-  outcome = code == TransportCode::kOk ? Outcome::kAnswered : Outcome::kFailed;
+  outcome = code == TransportCode::kOk ? OwnOutcome::kAnswered : OwnOutcome::kFailed;
 }
 
 // --- The greeting.
 
 void Link::ask_greeting(const SharedState& shared, OwnRequest& greeting) {
-  using Question = OwnRequest::Question;
+  using QuestionKind = OwnRequest::QuestionKind;
   const RedisOptions& options = shared.options;
   const std::string password = shared.credentials.current().password;
   if (!password.empty()) {
     const char* const name = "AUTH (options user, password)";
     if (options.user.empty()) {
-      greeting.ask(Question::kOther, {"AUTH", password}, name);
+      greeting.ask(QuestionKind::kOther, {"AUTH", password}, name);
     } else {
-      greeting.ask(Question::kOther, {"AUTH", options.user, password}, name);
+      greeting.ask(QuestionKind::kOther, {"AUTH", options.user, password}, name);
     }
   }
-  greeting.ask(Question::kHello, {"HELLO", "2"});  // for the version; RESP2 is what it is already
-  greeting.ask(Question::kRole, {"ROLE"});
-  greeting.ask(Question::kCluster, {"CLUSTER", "INFO"});
+  greeting.ask(QuestionKind::kHello,
+               {"HELLO", "2"});  // for the version; RESP2 is what it is already
+  greeting.ask(QuestionKind::kRole, {"ROLE"});
+  greeting.ask(QuestionKind::kCluster, {"CLUSTER", "INFO"});
   if (options.database != 0) {
-    greeting.ask(Question::kOther, {"SELECT", std::to_string(options.database)},
+    greeting.ask(QuestionKind::kOther, {"SELECT", std::to_string(options.database)},
                  "SELECT (option database)");
   }
-  greeting.ask(Question::kOther, {kPing}, std::string(kPing));
+  greeting.ask(QuestionKind::kOther, {kPing}, std::string(kPing));
 }
 
 void Link::greet(TimePoint now) {
@@ -110,7 +111,7 @@ void Link::greet(TimePoint now) {
   greeting_.clear();
   ask_greeting(shared_, greeting_);
   greeting_.deadline = std::max(state_until_, now);
-  greeting_.outcome = OwnRequest::Outcome::kPending;
+  greeting_.outcome = OwnRequest::OwnOutcome::kPending;
   pipeline_.write_own(greeting_, connection_.output());
   send(now);
 }
@@ -149,7 +150,7 @@ void Link::use(const Endpoint& endpoint, const ServerFacts& facts, const char* n
   if (direct_) direct_->on_link_ready(endpoint, server_name());
   report(LogLevel::kInfo, news);
   if (!looks_) return;
-  look_.outcome = OwnRequest::Outcome::kNone;
+  look_.outcome = OwnRequest::OwnOutcome::kNone;
   look_.facts = facts;
   take_role();
   look_at_ = facts_at_ = now;  // the clock, and the configuration
@@ -161,8 +162,9 @@ void Link::use(const Endpoint& endpoint, const ServerFacts& facts, const char* n
 // --- Periodic queries.
 
 void Link::look(TimePoint now) {
-  using Question = OwnRequest::Question;
-  if (!looks_ || state_ != State::kReady || look_.outcome == OwnRequest::Outcome::kPending) return;
+  using QuestionKind = OwnRequest::QuestionKind;
+  if (!looks_ || state_ != State::kReady || look_.outcome == OwnRequest::OwnOutcome::kPending)
+    return;
   const std::uint64_t generation = shared_.config_generation.load(std::memory_order_acquire);
   if (now < look_at_ && generation == config_generation_) return;
   config_generation_ = generation;
@@ -171,27 +173,27 @@ void Link::look(TimePoint now) {
   if (now >= facts_at_) {
     // Sentinels that are behind do not tell of a failover.
     facts_at_ = now + (shared_.sentinels != nullptr ? kLookEvery : kFactsEvery);
-    look_.ask(Question::kRole, {"ROLE"});
-    look_.ask(Question::kTime, {"TIME"});
+    look_.ask(QuestionKind::kRole, {"ROLE"});
+    look_.ask(QuestionKind::kTime, {"TIME"});
   }
   {
     const std::lock_guard lock(shared_.error_mutex);
     const std::string& key = shared_.config.key();
-    if (!key.empty() && looks_at(key)) look_.ask(Question::kConfig, {"GET", key});
+    if (!key.empty() && looks_at(key)) look_.ask(QuestionKind::kConfig, {"GET", key});
   }
   if (look_.wire.empty()) return;
   look_.deadline = now + kLookTime;
-  look_.outcome = OwnRequest::Outcome::kPending;
+  look_.outcome = OwnRequest::OwnOutcome::kPending;
   pipeline_.write_own(look_, connection_.output());
 }
 
 void Link::take_look(TimePoint now) {
-  if (look_.outcome == OwnRequest::Outcome::kPending ||
-      look_.outcome == OwnRequest::Outcome::kNone) {
+  if (look_.outcome == OwnRequest::OwnOutcome::kPending ||
+      look_.outcome == OwnRequest::OwnOutcome::kNone) {
     return;
   }
-  const bool answered = look_.outcome == OwnRequest::Outcome::kAnswered;
-  look_.outcome = OwnRequest::Outcome::kNone;
+  const bool answered = look_.outcome == OwnRequest::OwnOutcome::kAnswered;
+  look_.outcome = OwnRequest::OwnOutcome::kNone;
   if (answered) {
     if (look_.has_role) take_role();
     if (look_.has_time) take_clock();
@@ -206,16 +208,16 @@ void Link::take_clock() {
   const auto difference = look_.facts.clock_difference;
   {
     const std::lock_guard lock(shared_.error_mutex);
-    shared_.take_clock(place_, look_.facts, std::chrono::steady_clock::now());
+    shared_.take_clock(server_name_, look_.facts, std::chrono::steady_clock::now());
   }
   if (!difference) {
     shared_.log_thinned(
         LogLevel::kWarning,
-        "redis " + place_ +
+        "redis " + server_name_ +
             ": its clock is not known, so hard calls are refused: " + look_.facts.clock_text);
   }
   if (difference && std::chrono::abs(*difference) > kClockDifferenceMax) {
-    shared_.log_thinned(LogLevel::kWarning, "redis " + place_ +
+    shared_.log_thinned(LogLevel::kWarning, "redis " + server_name_ +
                                                 ": its clock and this machine's differ by " +
                                                 std::to_string(difference->count()) + " ms");
   }
@@ -235,13 +237,13 @@ void Link::take_role() {
   const std::string text = "the server is a " + facts.role_text;
   if (facts.replica_link_up) {
     if (before != facts.role_text) {
-      shared_.log_thinned(LogLevel::kInfo, "redis " + place_ + ": " + text);
+      shared_.log_thinned(LogLevel::kInfo, "redis " + server_name_ + ": " + text);
     }
     return;
   }
-  shared_.note_error(place_ + ": " + text);
+  shared_.note_error(server_name_ + ": " + text);
   shared_.log_thinned(LogLevel::kWarning,
-                      "redis " + place_ + ": " + text + ": what it has grows old");
+                      "redis " + server_name_ + ": " + text + ": what it has grows old");
 }
 
 // While the configuration cannot be read, nobody hears of a loss, at whatever node.
@@ -270,10 +272,10 @@ void Link::take_config() {
     text = shared_.config.text();
   }
   if (state != ConfigState::kAgrees) {
-    shared_.log_thinned(LogLevel::kWarning, "redis " + place_ + ": " + text);
+    shared_.log_thinned(LogLevel::kWarning, "redis " + server_name_ + ": " + text);
   } else if (changed) {
     shared_.log_thinned(LogLevel::kInfo,
-                        "redis " + place_ + ": the updater's configuration agrees");
+                        "redis " + server_name_ + ": the updater's configuration agrees");
   }
 }
 

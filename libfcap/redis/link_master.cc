@@ -32,7 +32,7 @@ std::string Link::server_name() const {
 void Link::note_peer(const Endpoint& endpoint) {
   if (shared_.sentinels == nullptr) return;
   peer_ = endpoint.text();
-  place_ = address_.text + " (" + peer_ + ")";
+  server_name_ = address_.text + " (" + peer_ + ")";
 }
 
 // What the Sentinels or the node that named it know may be old.

@@ -36,7 +36,8 @@ void Link::put_off_renewal(TimePoint now) {
 
 // No reason to leave a server that answers.
 void Link::fail_renewal(const std::string& why, TimePoint now) {
-  const std::string text = place_ + ": the connection cannot be renewed and stays in use: " + why;
+  const std::string text =
+      server_name_ + ": the connection cannot be renewed and stays in use: " + why;
   shared_.note_error(text);
   shared_.log_thinned(LogLevel::kWarning, "redis " + text);
   put_off_renewal(now);
@@ -70,7 +71,7 @@ void Link::make_successor(Endpoints endpoints, TimePoint now) {
 }
 
 void Link::follow_successor(TimePoint now) {
-  successor_->service(now);
+  successor_->tick(now);
   if (successor_->has_failed()) {
     doubt_server();
     return fail_renewal(successor_->failure(), now);

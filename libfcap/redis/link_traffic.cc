@@ -84,12 +84,12 @@ bool Link::after_replies(TimePoint now) {
   }
   if (const std::size_t errors = pipeline_.take_errors(); errors != 0) {
     const std::string text =
-        place_ + ": the server answers with an error: " + pipeline_.last_error();
+        server_name_ + ": the server answers with an error: " + pipeline_.last_error();
     shared_.note_server_errors(errors, text);
     shared_.log_thinned(LogLevel::kWarning, "redis " + text);
   }
-  if (state_ == State::kGreeting && greeting_.outcome == OwnRequest::Outcome::kAnswered) {
-    greeting_.outcome = OwnRequest::Outcome::kNone;
+  if (state_ == State::kGreeting && greeting_.outcome == OwnRequest::OwnOutcome::kAnswered) {
+    greeting_.outcome = OwnRequest::OwnOutcome::kNone;
     on_greeted(now);
     if (state_ != State::kReady) return false;
   }

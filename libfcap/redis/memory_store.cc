@@ -86,7 +86,7 @@ class MemoryStore final : public Store {
     bool found = false;
     {
       const std::lock_guard lock(mutex_);
-      if (const Record* present = find(key)) {
+      if (const StoredRecord* present = find(key)) {
         record = present->bytes;
         found = true;
       }
@@ -100,7 +100,7 @@ class MemoryStore final : public Store {
     {
       const std::lock_guard lock(mutex_);
       find(key);  // drops it when it has expired
-      Record& record = record_of(key);
+      StoredRecord& record = record_of(key);
       record.bytes += bytes;
       record.expire_at = std::max(record.expire_at, expire_at);
       length_bytes = record.bytes.size();
@@ -118,7 +118,7 @@ class MemoryStore final : public Store {
   }
 
  private:
-  struct Record {
+  struct StoredRecord {
     std::string bytes;
     Instant expire_at{};
   };
@@ -128,9 +128,9 @@ class MemoryStore final : public Store {
       return std::hash<std::string_view>{}(key);
     }
   };
-  using Records = std::unordered_map<std::string, Record, Hash, std::equal_to<>>;
+  using Records = std::unordered_map<std::string, StoredRecord, Hash, std::equal_to<>>;
 
-  Record* find(std::string_view key) {
+  StoredRecord* find(std::string_view key) {
     const auto found = records_.find(key);
     if (found == records_.end()) return nullptr;
     if (found->second.expire_at > base::wall_now()) return &found->second;
@@ -138,7 +138,7 @@ class MemoryStore final : public Store {
     return nullptr;
   }
 
-  Record& record_of(std::string_view key) {
+  StoredRecord& record_of(std::string_view key) {
     const auto found = records_.find(key);
     if (found != records_.end()) return found->second;
     // Whenever the records have doubled, those that expired unread are dropped.
@@ -153,7 +153,7 @@ class MemoryStore final : public Store {
 
   bool exchange(const CompareAndSet& change) {
     const std::lock_guard lock(mutex_);
-    const Record* const present = find(change.key);
+    const StoredRecord* const present = find(change.key);
     if (change.expected.has_value() != (present != nullptr)) return false;
     std::string desired(change.desired);
     if (present != nullptr && present->bytes != *change.expected) {
@@ -164,7 +164,7 @@ class MemoryStore final : public Store {
       if (present != nullptr) records_.erase(records_.find(change.key));
       return true;
     }
-    Record& record = record_of(change.key);
+    StoredRecord& record = record_of(change.key);
     record.bytes = std::move(desired);
     record.expire_at = std::max(record.expire_at, change.expire_at);
     return true;

@@ -11,9 +11,9 @@ constexpr std::chrono::milliseconds kLookForStop{20};
 
 Result<Endpoints> NameLookups::look_up(const Address& address, TimePoint until) {
   if (auto endpoints = numeric_endpoints(address); !endpoints.empty()) return endpoints;
-  std::shared_ptr<Lookup>& lookup = lookups_[address.text];
+  std::shared_ptr<NameLookup>& lookup = lookups_[address.text];
   if (lookup == nullptr) {
-    lookup = std::make_shared<Lookup>();
+    lookup = std::make_shared<NameLookup>();
     resolver_.resolve(address, [answer = lookup](Result<Endpoints> endpoints) {
       const std::lock_guard lock(answer->mutex);
       answer->endpoints = std::move(endpoints);

@@ -31,7 +31,7 @@ class NameLookups {
   [[nodiscard]] Result<Endpoints> look_up(const Address& address, TimePoint until);
 
  private:
-  struct Lookup {
+  struct NameLookup {
     std::mutex mutex;
     std::condition_variable wake;
     std::optional<Result<Endpoints>> endpoints;  // guarded by mutex
@@ -39,7 +39,7 @@ class NameLookups {
   [[nodiscard]] bool is_stopping() const noexcept;
 
   const int stop_fd_;
-  std::map<std::string, std::shared_ptr<Lookup>> lookups_;  // by address
+  std::map<std::string, std::shared_ptr<NameLookup>> lookups_;  // by address
   Resolver resolver_;
 };
 

@@ -54,13 +54,13 @@ void Pipeline::write_own(Request& request, std::string& wire) {
 
 void Pipeline::write(std::string& wire) {
   while (!waiting_.empty() && wire.size() < options_.wire_bytes_max) {
-    const Entry entry = waiting_.front();
+    const QueueEntry entry = waiting_.front();
     if (entry.request == nullptr) {
       waiting_.pop_front();
     } else if (entry.request->asking) {
       write_asking(wire, entry);
       waiting_.pop_front();
-    } else if (entry.request->form == Request::Form::kGetKey) {
+    } else if (entry.request->form == Request::WireForm::kGetKey) {
       write_gets(wire);
     } else {
       wire.append(entry.request->wire);
@@ -72,9 +72,9 @@ void Pipeline::write(std::string& wire) {
 
 // A request that was redirected to a node to which its slot is still being migrated. It has one
 // command, and neither joins others nor do they join it.
-void Pipeline::write_asking(std::string& wire, Entry entry) {
+void Pipeline::write_asking(std::string& wire, QueueEntry entry) {
   append_command(wire, {"ASKING"});
-  if (entry.request->form == Request::Form::kGetKey) {
+  if (entry.request->form == Request::WireForm::kGetKey) {
     append_command(wire, {"GET", entry.request->wire});
   } else {
     wire.append(entry.request->wire);
@@ -91,9 +91,9 @@ void Pipeline::write_gets(std::string& wire) {
   const std::size_t first = sent_.size();
   std::size_t keys = 0;
   while (!waiting_.empty()) {
-    Entry entry = waiting_.front();
+    QueueEntry entry = waiting_.front();
     if (entry.request != nullptr) {
-      if (entry.request->form != Request::Form::kGetKey || entry.request->asking) break;
+      if (entry.request->form != Request::WireForm::kGetKey || entry.request->asking) break;
       entry.joins = keys != 0 && entry.request->may_join &&
                     entry.request->wire == sent_[sent_.size() - 1].request->wire;
       if (!entry.joins && keys == options_.mget_keys_max) break;
@@ -163,7 +163,7 @@ bool Pipeline::on_entry_reply(const Reply& reply) {
   // Requests and replies have parted. Whose this one is nobody can know, so nobody gets it: the
   // connection is given up, and with it all that was sent.
   if (sent_.empty() || sent_.front().commands_left == 0) return false;
-  Entry& entry = sent_.front();
+  QueueEntry& entry = sent_.front();
   Request* const request = entry.request;
   if (cluster_.redirects != nullptr && !entry.is_own && is_redirect(reply) &&
       take_redirect(entry, reply)) {
@@ -188,7 +188,7 @@ bool Pipeline::on_entry_reply(const Reply& reply) {
 }
 
 // Whether that was all of the entry at the front.
-bool Pipeline::take_redirect(const Entry& entry, const Reply& reply) {
+bool Pipeline::take_redirect(const QueueEntry& entry, const Reply& reply) {
   if (entry.commands != 1) {
     cluster_.redirects->redirect(nullptr, reply.text);
     return false;
@@ -228,15 +228,15 @@ Pipeline::Expired Pipeline::expire(TimePoint now) {
   return expired;
 }
 
-Pipeline::TimePoint Pipeline::due_at(const Entry& entry) const noexcept {
+Pipeline::TimePoint Pipeline::due_at(const QueueEntry& entry) const noexcept {
   if (!entry.is_patient) return entry.deadline;
   return std::clamp(progress_at_ + kPatience, entry.deadline, entry.deadline + kPatienceMax);
 }
 
-void Pipeline::expire_in(RingQueue<Entry>& entries, TimePoint now, Expired& expired) {
+void Pipeline::expire_in(RingQueue<QueueEntry>& entries, TimePoint now, Expired& expired) {
   const bool is_waiting = &entries == &waiting_;
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    Entry& entry = entries[i];
+    QueueEntry& entry = entries[i];
     if (entry.request == nullptr) continue;
     if (const TimePoint due = due_at(entry); due > now) {
       next_deadline_ = std::min(next_deadline_, due);
@@ -268,7 +268,7 @@ std::size_t Pipeline::abandon_sent(TransportCode code) {
   std::size_t unfinished = 0;
   oldest_tombstone_ = TimePoint::max();
   while (!sent_.empty()) {
-    const Entry entry = sent_.front();
+    const QueueEntry entry = sent_.front();
     sent_.pop_front();
     if (!entry.is_own && entry.request != nullptr) ++unfinished;
     finish(entry, code);
@@ -278,7 +278,7 @@ std::size_t Pipeline::abandon_sent(TransportCode code) {
 
 void Pipeline::abandon_waiting(TransportCode code) {
   while (!waiting_.empty()) {
-    const Entry entry = waiting_.front();
+    const QueueEntry entry = waiting_.front();
     waiting_.pop_front();
     if (entry.request != nullptr) finish(entry, code);
   }
@@ -286,14 +286,14 @@ void Pipeline::abandon_waiting(TransportCode code) {
 
 void Pipeline::abandon_bound(TransportCode code) {
   for (std::size_t i = 0; i < waiting_.size(); ++i) {
-    Entry& entry = waiting_[i];
+    QueueEntry& entry = waiting_[i];
     if (entry.request == nullptr || !entry.request->epoch) continue;
     leave();
     std::exchange(entry.request, nullptr)->on_done(code);
   }
 }
 
-void Pipeline::finish(const Entry& entry, TransportCode code) {
+void Pipeline::finish(const QueueEntry& entry, TransportCode code) {
   if (!entry.is_own) leave();
   if (entry.request != nullptr) entry.request->on_done(code);
 }

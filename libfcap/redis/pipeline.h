@@ -117,7 +117,7 @@ class Pipeline {
   [[nodiscard]] bool idle() const noexcept { return sent_.empty() && waiting_.empty(); }
 
  private:
-  struct Entry {
+  struct QueueEntry {
     Request* request = nullptr;  // null: a tombstone, or finished while it waited
     TimePoint deadline;
     std::uint32_t commands = 0;
@@ -131,22 +131,22 @@ class Pipeline {
   };
 
   void write_gets(std::string& wire);
-  void write_asking(std::string& wire, Entry entry);
+  void write_asking(std::string& wire, QueueEntry entry);
   bool on_mget_reply(const Reply& reply);
   [[nodiscard]] bool on_get_reply(const Reply& reply);
   [[nodiscard]] bool on_entry_reply(const Reply& reply);
-  [[nodiscard]] bool take_redirect(const Entry& entry, const Reply& reply);
+  [[nodiscard]] bool take_redirect(const QueueEntry& entry, const Reply& reply);
   void leave() noexcept;
   void note_error(const Reply& reply);
-  void finish(const Entry& entry, TransportCode code);
-  [[nodiscard]] TimePoint due_at(const Entry& entry) const noexcept;
-  void expire_in(RingQueue<Entry>& entries, TimePoint now, Expired& expired);
+  void finish(const QueueEntry& entry, TransportCode code);
+  [[nodiscard]] TimePoint due_at(const QueueEntry& entry) const noexcept;
+  void expire_in(RingQueue<QueueEntry>& entries, TimePoint now, Expired& expired);
 
   Options options_;
   std::atomic<std::size_t>& operations_;
   const Cluster cluster_;
-  RingQueue<Entry> waiting_;
-  RingQueue<Entry> sent_;
+  RingQueue<QueueEntry> waiting_;
+  RingQueue<QueueEntry> sent_;
   TimePoint next_deadline_ = TimePoint::max();
   TimePoint oldest_tombstone_ = TimePoint::max();
   TimePoint progress_at_{};

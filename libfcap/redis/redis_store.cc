@@ -63,9 +63,10 @@ class RedisStore final : public Store, public DirectReads {
 
   void append_all(std::span<const Append> appends, Deadline deadline,
                   StoreListCompletion& done) noexcept override {
-    if (client_.is_cluster()) return append_ways(appends, deadline, done);
-    const std::size_t lanes = client_.lanes();
-    for (std::size_t lane = 0; lane < lanes; ++lane) append_lane(appends, lane, deadline, done);
+    if (client_.is_cluster()) return append_routes(appends, deadline, done);
+    const std::size_t connections_per_node = client_.connections_per_node();
+    for (std::size_t lane = 0; lane < connections_per_node; ++lane)
+      append_lane(appends, lane, deadline, done);
   }
 
   void compare_and_set(const CompareAndSet& change, Deadline deadline,
@@ -94,10 +95,11 @@ class RedisStore final : public Store, public DirectReads {
  private:
   void append_lane(std::span<const Append> appends, std::size_t lane, Deadline deadline,
                    StoreListCompletion& done) noexcept {
-    const std::size_t lanes = client_.lanes();
+    const std::size_t connections_per_node = client_.connections_per_node();
     AppendsOperation* operation = nullptr;
     for (std::size_t i = 0; i < appends.size(); ++i) {
-      if (lanes > 1 && slot_of(appends[i].key) % lanes != lane) continue;
+      if (connections_per_node > 1 && slot_of(appends[i].key) % connections_per_node != lane)
+        continue;
       add(operation, appends[i], i, done);
       if (operation == nullptr || !operation->full()) continue;
       std::exchange(operation, nullptr)->start(static_cast<std::uint16_t>(lane), deadline);
@@ -105,38 +107,39 @@ class RedisStore final : public Store, public DirectReads {
     if (operation != nullptr) operation->start(static_cast<std::uint16_t>(lane), deadline);
   }
 
-  struct Way {
+  struct AppendRoute {
     std::size_t number;
     std::uint16_t slot;
     AppendsOperation* operation;
   };
   // In a cluster.
-  void append_ways(std::span<const Append> appends, Deadline deadline,
-                   StoreListCompletion& done) noexcept {
-    std::vector<Way> ways;
+  void append_routes(std::span<const Append> appends, Deadline deadline,
+                     StoreListCompletion& done) noexcept {
+    std::vector<AppendRoute> routes;
     for (std::size_t i = 0; i < appends.size(); ++i) {
-      Way* const way = way_of(slot_of(appends[i].key), ways);
-      if (way == nullptr) {
+      AppendRoute* const route = route_of(slot_of(appends[i].key), routes);
+      if (route == nullptr) {
         done.complete(i, kNoMemory);
         continue;
       }
-      add(way->operation, appends[i], i, done);
-      if (way->operation != nullptr && way->operation->full())
-        std::exchange(way->operation, nullptr)->start(way->slot, deadline);
+      add(route->operation, appends[i], i, done);
+      if (route->operation != nullptr && route->operation->full())
+        std::exchange(route->operation, nullptr)->start(route->slot, deadline);
     }
-    for (const Way& way : ways) {
-      if (way.operation != nullptr) way.operation->start(way.slot, deadline);
+    for (const AppendRoute& route : routes) {
+      if (route.operation != nullptr) route.operation->start(route.slot, deadline);
     }
   }
 
   // Null: no memory.
-  [[nodiscard]] Way* way_of(std::uint16_t slot, std::vector<Way>& ways) const noexcept {
-    const std::size_t number = client_.way_of(slot);
-    const auto way = std::ranges::find(ways, number, &Way::number);
-    if (way != ways.end()) return &*way;
+  [[nodiscard]] AppendRoute* route_of(std::uint16_t slot,
+                                      std::vector<AppendRoute>& routes) const noexcept {
+    const std::size_t number = client_.route_of(slot);
+    const auto route = std::ranges::find(routes, number, &AppendRoute::number);
+    if (route != routes.end()) return &*route;
     try {
-      ways.push_back({number, slot, nullptr});
-      return &ways.back();
+      routes.push_back({number, slot, nullptr});
+      return &routes.back();
     } catch (...) {
       return nullptr;
     }

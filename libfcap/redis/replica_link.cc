@@ -22,7 +22,7 @@ RoleQuestion::RoleQuestion() {
 }
 
 void RoleQuestion::ask(std::chrono::steady_clock::time_point now) {
-  outcome = Outcome::kPending;
+  outcome = RoleOutcome::kPending;
   answer = {.asked_at = now, .answered_at = now};
   deadline = now + kAnswerTime;
 }
@@ -38,7 +38,7 @@ void RoleQuestion::on_reply(std::uint32_t /*index*/, const Reply& reply) noexcep
 }
 
 void RoleQuestion::on_done(TransportCode code) noexcept {
-  outcome = code == TransportCode::kOk ? Outcome::kAnswered : Outcome::kFailed;
+  outcome = code == TransportCode::kOk ? RoleOutcome::kAnswered : RoleOutcome::kFailed;
 }
 
 // --- What the link asks for.
@@ -48,7 +48,7 @@ ReplicaLink::ReplicaLink(SharedState& shared, Poller& poller, std::string place,
     : shared_(shared),
       poller_(poller),
       cluster_(cluster),
-      place_(std::move(place)),
+      master_name_(std::move(place)),
       tells_(tells),
       choice_(static_cast<std::size_t>(jitter() * 1024)),
       backoff_(shared.options.reconnect_backoff_min, shared.options.reconnect_backoff_max, jitter),
@@ -78,7 +78,7 @@ void ReplicaLink::on_master(bool is_there, TimePoint now) {
 }
 
 Request* ReplicaLink::question_for_master(TimePoint now) {
-  if (now < ask_master_at_ || master_question_.outcome == RoleQuestion::Outcome::kPending) {
+  if (now < ask_master_at_ || master_question_.outcome == RoleQuestion::RoleOutcome::kPending) {
     return nullptr;
   }
   ask_master_at_ = now + kAskEvery;
@@ -86,7 +86,7 @@ Request* ReplicaLink::question_for_master(TimePoint now) {
   return &master_question_;
 }
 
-void ReplicaLink::service(TimePoint now) {
+void ReplicaLink::tick(TimePoint now) {
   if (ended_) return;
   expire(now);
   if (state_ == State::kResting && now >= until_) begin(now);
@@ -106,8 +106,8 @@ ReplicaLink::TimePoint ReplicaLink::next_time() const noexcept {
 }
 
 ReplicaLink::TimePoint ReplicaLink::next_question_for_master() const noexcept {
-  return master_question_.outcome == RoleQuestion::Outcome::kPending ? TimePoint::max()
-                                                                     : ask_master_at_;
+  return master_question_.outcome == RoleQuestion::RoleOutcome::kPending ? TimePoint::max()
+                                                                         : ask_master_at_;
 }
 
 void ReplicaLink::shut_down() {
@@ -154,7 +154,7 @@ void ReplicaLink::begin(TimePoint now) {
   if (!choose(now)) {
     until_ = now + kAskEvery;
     return tell(cluster_.node != nullptr
-                    ? "the cluster names no replica of " + place_ + " whose address is known"
+                    ? "the cluster names no replica of " + master_name_ + " whose address is known"
                     : "no replica is known to the Sentinels");
   }
   credentials_generation_ = shared_.credentials.generation();
@@ -171,10 +171,10 @@ void ReplicaLink::greet(TimePoint now) {
   greeting_.clear();
   Link::ask_greeting(shared_, greeting_);
   if (cluster_.node != nullptr) {
-    greeting_.ask(Link::OwnRequest::Question::kOther, {"READONLY"}, "READONLY");
+    greeting_.ask(Link::OwnRequest::QuestionKind::kOther, {"READONLY"}, "READONLY");
   }
   greeting_.deadline = std::max(until_, now);
-  greeting_.outcome = Link::OwnRequest::Outcome::kPending;
+  greeting_.outcome = Link::OwnRequest::OwnOutcome::kPending;
   pipeline_.write_own(greeting_, connection_.output());
   send(now);
 }
@@ -193,7 +193,7 @@ std::string ReplicaLink::wrong_with_greeting(TimePoint now) const {
 }
 
 void ReplicaLink::take_greeting(TimePoint now) {
-  greeting_.outcome = Link::OwnRequest::Outcome::kNone;
+  greeting_.outcome = Link::OwnRequest::OwnOutcome::kNone;
   if (const std::string wrong = wrong_with_greeting(now); !wrong.empty()) return drop(wrong, now);
   state_ = State::kReady;
   returns_ = false;
@@ -222,24 +222,25 @@ void ReplicaLink::drop(const std::string& why, TimePoint now) {
 void ReplicaLink::ask(TimePoint now) {
   if (state_ != State::kReady || now < ask_at_) return;
   ask_at_ = now + kAskEvery;
-  if (question_.outcome == RoleQuestion::Outcome::kPending) return;
+  if (question_.outcome == RoleQuestion::RoleOutcome::kPending) return;
   question_.ask(now);
   pipeline_.write_own(question_, connection_.output());
 }
 
 void ReplicaLink::take_answers(TimePoint now) {
-  using Outcome = RoleQuestion::Outcome;
-  if (master_question_.outcome == Outcome::kPending) {
+  using RoleOutcome = RoleQuestion::RoleOutcome;
+  if (master_question_.outcome == RoleOutcome::kPending) {
     watch_.note_master_silent(master_question_.answer.asked_at, now);
-  } else if (std::exchange(master_question_.outcome, Outcome::kNone) == Outcome::kAnswered &&
+  } else if (std::exchange(master_question_.outcome, RoleOutcome::kNone) ==
+                 RoleOutcome::kAnswered &&
              master_question_.role == ServerRole::kMaster) {
     watch_.note_master(master_question_.answer);
     ask_at_ = now;  // while both answers mean the same moment
   }
-  if (question_.outcome == Outcome::kPending) {
+  if (question_.outcome == RoleOutcome::kPending) {
     return watch_.note_replica_silent(question_.answer.asked_at, now);
   }
-  if (std::exchange(question_.outcome, Outcome::kNone) == Outcome::kAnswered) on_role(now);
+  if (std::exchange(question_.outcome, RoleOutcome::kNone) == RoleOutcome::kAnswered) on_role(now);
 }
 
 void ReplicaLink::on_role(TimePoint now) {
@@ -290,7 +291,7 @@ void ReplicaLink::receive(TimePoint now) {
   }
   if (!received.ok()) return drop(received.text(), now);
   if (pipeline_.take_refusals() != 0) return drop(pipeline_.last_error(), now);
-  if (greeting_.outcome == Link::OwnRequest::Outcome::kAnswered) take_greeting(now);
+  if (greeting_.outcome == Link::OwnRequest::OwnOutcome::kAnswered) take_greeting(now);
 }
 
 void ReplicaLink::send(TimePoint now) {
@@ -357,7 +358,7 @@ void ReplicaLink::tell(const std::string& text) {
 }
 
 void ReplicaLink::report(LogLevel level, const std::string& text) {
-  if (tells_) shared_.log_thinned(level, "redis " + place_ + ": " + text);
+  if (tells_) shared_.log_thinned(level, "redis " + master_name_ + ": " + text);
 }
 
 }  // namespace fcap::redis

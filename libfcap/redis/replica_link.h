@@ -24,10 +24,10 @@ class RoleQuestion final : public Request {
   void on_reply(std::uint32_t index, const Reply& reply) noexcept override;
   void on_done(TransportCode code) noexcept override;
 
-  enum class Outcome : std::uint8_t { kNone, kPending, kAnswered, kFailed };
-  Outcome outcome = Outcome::kNone;
+  enum class RoleOutcome : std::uint8_t { kNone, kPending, kAnswered, kFailed };
+  RoleOutcome outcome = RoleOutcome::kNone;
   ServerRole role = ServerRole::kUnknown;
-  ReplicaWatch::Answer answer;
+  ReplicaWatch::PositionAnswer answer;
 };
 
 /// A link's connection to one replica of its master, over which checks are read when ReplicaWatch
@@ -41,7 +41,7 @@ class ReplicaLink final : public EventHandler {
 
   /// What a link to a node of a cluster knows of it.
   struct InCluster {
-    ClusterState::Node* node = nullptr;  ///< null: there is no cluster
+    ClusterState::NodeCounts* node = nullptr;  ///< null: there is no cluster
     const Address* master = nullptr;
     Redirects* redirects = nullptr;
   };
@@ -63,10 +63,10 @@ class ReplicaLink final : public EventHandler {
   [[nodiscard]] TimePoint next_question_for_master() const noexcept;
 
   /// Does what is due and sends waiting requests.
-  void service(TimePoint now);
+  void tick(TimePoint now);
   [[nodiscard]] TimePoint next_time() const noexcept;
   void on_event(bool readable, bool writable, TimePoint now) override;
-  /// Finishes everything with kUnavailable, until the next service().
+  /// Finishes everything with kUnavailable, until the next tick().
   void rest(TimePoint now);
   /// The same for good.
   void shut_down();
@@ -97,8 +97,8 @@ class ReplicaLink final : public EventHandler {
   SharedState& shared_;
   Poller& poller_;
   const InCluster cluster_;
-  const std::string place_;  // what messages call the master
-  const bool tells_;         // one of all links does
+  const std::string master_name_;  // what messages call the master
+  const bool tells_;               // one of all links does
   std::atomic<bool> takes_reads_{false};
 
   State state_ = State::kResting;

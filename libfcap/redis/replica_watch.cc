@@ -25,7 +25,7 @@ bool clearly_less(ReplicaWatch::Duration one, ReplicaWatch::Duration other) noex
 
 }  // namespace
 
-void ReplicaWatch::note_master(const Answer& answer) {
+void ReplicaWatch::note_master(const PositionAnswer& answer) {
   if (lost_at_) return;
   // The stream has begun again: the server was restarted, or is another one.
   if (!positions_.empty() && answer.position < positions_.back().position) positions_.clear();
@@ -35,7 +35,7 @@ void ReplicaWatch::note_master(const Answer& answer) {
   compare_times();
 }
 
-void ReplicaWatch::note_replica(const Answer& answer) {
+void ReplicaWatch::note_replica(const PositionAnswer& answer) {
   if (lost_at_) return;
   smooth(replica_time_, answer.answered_at - answer.asked_at);
   compare_times();
@@ -45,7 +45,7 @@ void ReplicaWatch::note_replica(const Answer& answer) {
   }
   link_down_at_.reset();
   reached_at_.reset();
-  for (const Position& known : positions_) {
+  for (const DatedPosition& known : positions_) {
     if (known.position <= answer.position) reached_at_ = known.at;
   }
 }

@@ -29,15 +29,15 @@ class ReplicaWatch {
   ReplicaWatch(RedisReplicaReads reads, Duration lag_max) : reads_(reads), lag_max_(lag_max) {}
 
   /// What a server said, or did not say in time, when it was asked.
-  struct Answer {
+  struct PositionAnswer {
     TimePoint asked_at;
     TimePoint answered_at;
     std::int64_t position = 0;  ///< in the stream of writes
     bool link_up = true;        ///< a replica's, to its master
   };
 
-  void note_master(const Answer& answer);
-  void note_replica(const Answer& answer);
+  void note_master(const PositionAnswer& answer);
+  void note_replica(const PositionAnswer& answer);
   /// It was asked then, and has not answered yet.
   void note_master_silent(TimePoint asked_at, TimePoint now);
   void note_replica_silent(TimePoint asked_at, TimePoint now);
@@ -61,7 +61,7 @@ class ReplicaWatch {
   [[nodiscard]] std::string state_text(TimePoint now) const;
 
  private:
-  struct Position {
+  struct DatedPosition {
     std::int64_t position = 0;
     TimePoint at;
   };
@@ -70,7 +70,7 @@ class ReplicaWatch {
 
   RedisReplicaReads reads_;
   Duration lag_max_;
-  std::deque<Position> positions_;         // the master's, the newest last
+  std::deque<DatedPosition> positions_;    // the master's, the newest last
   std::optional<TimePoint> reached_at_;    // of the newest position that the replica has reached
   std::optional<TimePoint> link_down_at_;  // when it was first seen so
   std::optional<TimePoint> lost_at_;

@@ -89,7 +89,7 @@ void Resolver::run(State& state) {
   for (;;) {
     state.wake.wait(lock, [&state] { return state.stopping || !state.jobs.empty(); });
     if (state.stopping) return;
-    const Job job = std::move(state.jobs.front());
+    const ResolverJob job = std::move(state.jobs.front());
     state.jobs.pop_front();
     state.looking = true;
     lock.unlock();

@@ -37,7 +37,7 @@ class Resolver {
   void resolve(const Address& address, Callback callback);
 
  private:
-  struct Job {
+  struct ResolverJob {
     Address address;
     Callback callback;
   };
@@ -45,9 +45,9 @@ class Resolver {
   struct State {
     std::mutex mutex;
     std::condition_variable wake;
-    std::deque<Job> jobs;   // guarded by mutex; at most one per link and replica
-    bool stopping = false;  // guarded by mutex
-    bool looking = false;   // guarded by mutex: in getaddrinfo()
+    std::deque<ResolverJob> jobs;  // guarded by mutex; at most one per link and replica
+    bool stopping = false;         // guarded by mutex
+    bool looking = false;          // guarded by mutex: in getaddrinfo()
   };
   static void run(State& state);
 

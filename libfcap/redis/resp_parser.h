@@ -24,7 +24,7 @@ class RespParser {
   explicit RespParser(std::size_t string_bytes_max = std::size_t{1} << 20U)
       : string_bytes_max_(string_bytes_max) {}
 
-  enum class Outcome : std::uint8_t { kReply, kNeedMore, kMalformed };
+  enum class ParseOutcome : std::uint8_t { kReply, kNeedMore, kMalformed };
 
   /// Bounds on how much a peer can make us keep in memory.
   static constexpr std::size_t kReplyBytesMax = std::size_t{64} << 20U;
@@ -36,7 +36,7 @@ class RespParser {
   /// `bytes` are all that was received from the first byte of the reply that is due; after
   /// kNeedMore the same ones (possibly moved elsewhere) and more. After kReply the next call is
   /// about the next reply. After kMalformed the stream is lost.
-  [[nodiscard]] Outcome parse(std::string_view bytes);
+  [[nodiscard]] ParseOutcome parse(std::string_view bytes);
 
   /// After kNeedMore: how many bytes from skip_at() on (of that call and later ones) are not
   /// needed. The caller removes them as they arrive, before it passes the bytes again, and reports
@@ -52,26 +52,26 @@ class RespParser {
 
  private:
   // An element in the order of arrival; its text as an offset, since the bytes may move.
-  struct Node {
+  struct ParsedElement {
     Reply::Kind kind = Reply::Kind::kNil;
     std::int64_t integer = 0;  // of an array: its size
     std::size_t text_begin = 0;
     std::size_t text_bytes = 0;
   };
 
-  Outcome parse_node(std::string_view bytes, Node& node);
-  Outcome parse_string(std::string_view bytes, std::string_view line, Node& node);
-  Outcome skip_string(std::string_view bytes, std::size_t text_begin, std::size_t text_bytes,
-                      Node& node);
-  Outcome parse_array(std::string_view line, std::size_t line_end, Node& node);
-  void finish(std::string_view bytes, const Node& only);
+  ParseOutcome parse_node(std::string_view bytes, ParsedElement& node);
+  ParseOutcome parse_string(std::string_view bytes, std::string_view line, ParsedElement& node);
+  ParseOutcome skip_string(std::string_view bytes, std::size_t text_begin, std::size_t text_bytes,
+                           ParsedElement& node);
+  ParseOutcome parse_array(std::string_view line, std::size_t line_end, ParsedElement& node);
+  void finish(std::string_view bytes, const ParsedElement& only);
   std::size_t build(std::string_view bytes, std::size_t node, Reply& out);
 
   std::size_t string_bytes_max_;
-  std::size_t position_ = 0;       // of the next element, from the reply's first byte
-  std::vector<Node> nodes_;        // empty for a reply that is no array
-  std::vector<std::size_t> open_;  // for each unfinished array: elements still to come
-  std::vector<Reply> replies_;     // what reply_.elements points to
+  std::size_t position_ = 0;          // of the next element, from the reply's first byte
+  std::vector<ParsedElement> nodes_;  // empty for a reply that is no array
+  std::vector<std::size_t> open_;     // for each unfinished array: elements still to come
+  std::vector<Reply> replies_;        // what reply_.elements points to
   std::size_t replies_used_ = 0;
   Reply reply_;
   std::size_t length_bytes_ = 0;

@@ -7,15 +7,15 @@
 namespace fcap::redis {
 
 std::size_t SentinelAnswers::note_answer(std::size_t sentinel, NamedMaster named, TimePoint now) {
-  answers_[sentinel] = Answer{std::move(named), ++taken_, std::nullopt};
-  for (std::optional<Answer>& answer : answers_) {
+  answers_[sentinel] = SentinelAnswer{std::move(named), ++taken_, std::nullopt};
+  for (std::optional<SentinelAnswer>& answer : answers_) {
     if (answer && answer->silent_since && now - *answer->silent_since >= kKept) answer.reset();
   }
-  const bool epochs_known =
-      std::all_of(answers_.begin(), answers_.end(), [](const std::optional<Answer>& answer) {
-        return !answer || answer->named.epoch.has_value();
-      });
-  const auto rank = [&](const Answer& answer) {
+  const bool epochs_known = std::all_of(answers_.begin(), answers_.end(),
+                                        [](const std::optional<SentinelAnswer>& answer) {
+                                          return !answer || answer->named.epoch.has_value();
+                                        });
+  const auto rank = [&](const SentinelAnswer& answer) {
     return std::make_tuple(epochs_known ? *answer.named.epoch : 0, count_of(answer),
                            answer.named.address.text == counting_, answer.at);
   };
@@ -28,21 +28,21 @@ std::size_t SentinelAnswers::note_answer(std::size_t sentinel, NamedMaster named
 }
 
 void SentinelAnswers::note_silence(std::size_t sentinel, TimePoint now) {
-  std::optional<Answer>& answer = answers_[sentinel];
+  std::optional<SentinelAnswer>& answer = answers_[sentinel];
   if (answer && !answer->silent_since) answer->silent_since = now;
 }
 
 void SentinelAnswers::doubt() {
   counting_.clear();
-  for (std::optional<Answer>& answer : answers_) {
+  for (std::optional<SentinelAnswer>& answer : answers_) {
     if (answer && answer->silent_since) answer.reset();
   }
 }
 
 // How many Sentinels name its master.
-std::size_t SentinelAnswers::count_of(const Answer& answer) const {
-  return static_cast<std::size_t>(
-      std::count_if(answers_.begin(), answers_.end(), [&](const std::optional<Answer>& other) {
+std::size_t SentinelAnswers::count_of(const SentinelAnswer& answer) const {
+  return static_cast<std::size_t>(std::count_if(
+      answers_.begin(), answers_.end(), [&](const std::optional<SentinelAnswer>& other) {
         return other && other->named.address.text == answer.named.address.text;
       }));
 }

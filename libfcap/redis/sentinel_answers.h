@@ -52,15 +52,15 @@ class SentinelAnswers {
   }
 
  private:
-  struct Answer {
+  struct SentinelAnswer {
     NamedMaster named;
     std::uint64_t at = 0;  // grows with each answer
     std::optional<TimePoint> silent_since;
   };
 
-  [[nodiscard]] std::size_t count_of(const Answer& answer) const;
+  [[nodiscard]] std::size_t count_of(const SentinelAnswer& answer) const;
 
-  std::vector<std::optional<Answer>> answers_;
+  std::vector<std::optional<SentinelAnswer>> answers_;
   std::uint64_t taken_ = 0;
   std::string counting_;  // the address that counted last
 };

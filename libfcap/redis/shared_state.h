@@ -16,8 +16,8 @@
 #include "base/clock.h"
 #include "redis/config_watch.h"
 #include "redis/credentials.h"
+#include "redis/log_thinner.h"
 #include "redis/missing_times.h"
-#include "redis/occurrences.h"
 #include "redis/server_facts.h"
 
 namespace fcap::redis {
@@ -152,7 +152,7 @@ struct SharedState {
   std::string latest_error;                // guarded by error_mutex
   std::optional<Instant> latest_error_at;  // guarded by error_mutex
   std::string replica_text = "none";       // guarded by error_mutex
-  Occurrences occurrences;                 // guarded by error_mutex
+  LogThinner occurrences;                  // guarded by error_mutex
   ServerFacts facts;                       // guarded by error_mutex
   ConfigWatch config;                      // guarded by error_mutex
 };

@@ -12,7 +12,7 @@ class StallWatch {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  enum class Cause : std::uint8_t {
+  enum class LateCause : std::uint8_t {
     kNone,
     kBusy,       ///< the thread was at work, in callbacks most likely
     kOverslept,  ///< the machine woke the thread up late
@@ -23,24 +23,24 @@ class StallWatch {
 
   /// The thread went to sleep at `asleep_at`, until `planned` at most, and woke up at `now`.
   void woke(TimePoint asleep_at, TimePoint planned, TimePoint now) noexcept {
-    before_ = Cause::kNone;
+    before_ = LateCause::kNone;
     if (planned < TimePoint::max() && now - std::max(planned, asleep_at) >= kOversleptAfter) {
-      before_ = Cause::kOverslept;
+      before_ = LateCause::kOverslept;
     }
-    if (is_busy(asleep_at)) before_ = Cause::kBusy;
+    if (is_busy(asleep_at)) before_ = LateCause::kBusy;
     woke_at_ = now;
   }
 
   /// What kept the thread from its requests since it last went to sleep, or right before that.
-  [[nodiscard]] Cause cause(TimePoint now) const noexcept {
-    return is_busy(now) ? Cause::kBusy : before_;
+  [[nodiscard]] LateCause cause(TimePoint now) const noexcept {
+    return is_busy(now) ? LateCause::kBusy : before_;
   }
 
  private:
   [[nodiscard]] bool is_busy(TimePoint now) const noexcept { return now - woke_at_ >= kBusyAfter; }
 
   TimePoint woke_at_ = TimePoint::max();
-  Cause before_ = Cause::kNone;
+  LateCause before_ = LateCause::kNone;
 };
 
 }  // namespace fcap::redis

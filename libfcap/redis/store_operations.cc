@@ -86,7 +86,7 @@ void GetOperation::submit(std::string_view key, Store::Deadline deadline_at,
                           StoreCompletion& done) {
   by_replica = false;
   done_ = &done;
-  form = Form::kGetKey;
+  form = WireForm::kGetKey;
   wire = key;
   slot = client_.goes_by_slot() ? slot_of(key) : std::uint16_t{0};
   deadline = deadline_at;

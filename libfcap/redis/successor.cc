@@ -55,7 +55,7 @@ void Successor::hand_over(Connection& to) {
   state_ = State::kNone;
 }
 
-void Successor::service(TimePoint now) {
+void Successor::tick(TimePoint now) {
   if (now < until_) return;
   if (state_ == State::kConnecting) {
     try_next(now, connection_.overdue());

@@ -40,7 +40,7 @@ class Successor final : public EventHandler {
   void hand_over(Connection& to);
 
   /// Does what is due.
-  void service(TimePoint now);
+  void tick(TimePoint now);
   [[nodiscard]] TimePoint next_time() const noexcept;
   void on_event(bool readable, bool writable, TimePoint now) override;
   /// Gives up what has been begun, if anything.

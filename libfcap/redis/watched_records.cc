@@ -29,7 +29,7 @@ class ClientWatchedRecords final : public WatchedRecords, private Request {
   // whatever has changed.
   void read(std::span<const std::string_view> keys, Deadline deadline_at,
             Completion& done) noexcept override {
-    begin(Stage::kRead, deadline_at, done);
+    begin(WatchStage::kRead, deadline_at, done);
     keys_ = static_cast<std::uint32_t>(keys.size());
     epoch = client_.connection_epoch();
     append_command(wire, {"MULTI"});
@@ -45,7 +45,7 @@ class ClientWatchedRecords final : public WatchedRecords, private Request {
   // Bound to the connection on which the records are watched.
   void replace(std::span<const Change> changes, Deadline deadline_at,
                Completion& done) noexcept override {
-    begin(Stage::kReplace, deadline_at, done);
+    begin(WatchStage::kReplace, deadline_at, done);
     keys_ = static_cast<std::uint32_t>(changes.size());
     append_command(wire, {"MULTI"});
     for (const Change& change : changes) {
@@ -62,9 +62,9 @@ class ClientWatchedRecords final : public WatchedRecords, private Request {
   }
 
  private:
-  enum class Stage : std::uint8_t { kRead, kReplace };
+  enum class WatchStage : std::uint8_t { kRead, kReplace };
 
-  void begin(Stage stage, Deadline deadline_at, Completion& done) {
+  void begin(WatchStage stage, Deadline deadline_at, Completion& done) {
     stage_ = stage;
     done_ = &done;
     deadline = deadline_at;
@@ -79,7 +79,7 @@ class ClientWatchedRecords final : public WatchedRecords, private Request {
   }
 
   void on_reply(std::uint32_t index, const Reply& reply) noexcept override {
-    if (stage_ == Stage::kRead) {
+    if (stage_ == WatchStage::kRead) {
       on_read_reply(index, reply);
     } else if (index == keys_ + 1) {
       on_executed(reply);
@@ -140,7 +140,7 @@ class ClientWatchedRecords final : public WatchedRecords, private Request {
 
   Client& client_;
   Completion* done_ = nullptr;
-  Stage stage_ = Stage::kRead;
+  WatchStage stage_ = WatchStage::kRead;
   StoreCode code_ = StoreCode::kOk;
   std::uint32_t keys_ = 0;
   std::vector<std::int64_t> expiries_;

@@ -8,7 +8,8 @@
 
 namespace fcap::rules {
 
-void Check::begin(const Evaluator::Question& question, std::span<const CandidateKey> candidates) {
+void Check::begin(const Evaluator::EvaluatorInput& question,
+                  std::span<const CandidateKey> candidates) {
   resolved_count_ = 0;
   rules_ = &RuleSetAccess::compiled(question.rules);
   sources_ = question.rules.rules().data();
@@ -19,7 +20,7 @@ void Check::begin(const Evaluator::Question& question, std::span<const Candidate
   now_ms_ = bounded_ms(question.now);
   completeness_ = question.completeness.trimmed(question.ledger.complete_since());
   is_whole_ = completeness_.covers(instant_from_ms(now_ms_ - rules_->retention_ms + 1));
-  whatever_is_confirmed_ = question.whatever_is_confirmed;
+  any_confirmation_order_ = question.any_confirmation_order;
 
   membership_.begin(question);
   history_.begin(*rules_, question.ledger);
@@ -122,7 +123,7 @@ std::int64_t Check::leaves_at(const CompiledWindow& window, std::int64_t time_ms
   return std::min(next_ms, time_ms + rules_->retention_ms);
 }
 
-std::int64_t Check::replaced_at(const Target& target, const Applying& applying,
+std::int64_t Check::replaced_at(const Target& target, const ApplyingRule& applying,
                                 std::int64_t at_ms) const noexcept {
   std::int64_t earliest_ms = kNever;
   const auto consider = [&](const CompiledRule& other) {
@@ -146,7 +147,7 @@ std::int64_t Check::replaced_at(const Target& target, const Applying& applying,
   return earliest_ms;
 }
 
-std::int64_t Check::clears_at(const Target& target, const Applying& applying,
+std::int64_t Check::clears_at(const Target& target, const ApplyingRule& applying,
                               const Timeline& timeline, std::int64_t at_ms) {
   std::int64_t clears_ms = count_clears_at(applying.rule, timeline, at_ms);
   if (applying.rule.life != kNone) {
@@ -198,7 +199,7 @@ std::int64_t Check::reserved_clears_at(const CompiledRule& rule, const Timeline&
 }
 
 // What stands whatever else is recorded: a reservation may be released, so events alone.
-CertainObstacle Check::certain_obstacle(const Target& target, const Applying& applying,
+CertainObstacle Check::certain_obstacle(const Target& target, const ApplyingRule& applying,
                                         const Timeline& timeline, std::int64_t at_ms) {
   const CompiledRule& rule = applying.rule;
   const Timeline confirmed = timeline.confirmed();

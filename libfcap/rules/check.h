@@ -24,7 +24,7 @@ struct Target {
 };
 
 /// A rule in force that applies to the user, and the rules of its key.
-struct Applying {
+struct ApplyingRule {
   const CompiledRule& rule;
   std::span<const CompiledRule> key;
   bool is_default = false;
@@ -46,7 +46,7 @@ class Check {
   };
 
   /// Throws std::bad_alloc, as judge() does. Then begin() must be called before anything else.
-  void begin(const Evaluator::Question& question, std::span<const CandidateKey> candidates);
+  void begin(const Evaluator::EvaluatorInput& question, std::span<const CandidateKey> candidates);
   /// How many candidates the check was begun with; 0 when begin() threw.
   [[nodiscard]] std::size_t candidates() const noexcept { return resolved_count_; }
   [[nodiscard]] const Resolved& candidate(std::size_t index) const noexcept {
@@ -96,7 +96,7 @@ class Check {
   [[nodiscard]] CalendarPeriod period_at(const CompiledWindow& window, std::int64_t at_ms) noexcept;
   [[nodiscard]] bool blocks(const CompiledRule& rule, const Timeline& timeline, std::int64_t at_ms);
   /// When a rule that blocks no longer stands in the way.
-  [[nodiscard]] std::int64_t clears_at(const Target& target, const Applying& applying,
+  [[nodiscard]] std::int64_t clears_at(const Target& target, const ApplyingRule& applying,
                                        const Timeline& timeline, std::int64_t at_ms);
   [[nodiscard]] bool is_complete(const CompiledRule& rule) noexcept;
 
@@ -107,7 +107,7 @@ class Check {
   };
 
   [[nodiscard]] FixedWindow fixed_window(const CompiledWindow& window) const noexcept {
-    return {window.length_ms, rules_->retention_ms, whatever_is_confirmed_};
+    return {window.length_ms, rules_->retention_ms, any_confirmation_order_};
   }
   [[nodiscard]] bool in_force(const CompiledRule& rule, std::int64_t at_ms) const noexcept;
   [[nodiscard]] bool is_for_user(const CompiledRule& rule) const noexcept;
@@ -118,12 +118,12 @@ class Check {
   void visit_applying(const Target& target, std::int64_t at_ms, Visit&& visit);
   [[nodiscard]] bool is_plainly_clear(const Target& target);
   [[nodiscard]] bool passes_plainly(const Resolved& candidate);
-  void judge_rule(const Target& target, const Applying& applying, std::int64_t at_ms,
-                  Judgement& judgement);
-  void judge_target(const Target& target, std::int64_t at_ms, Judgement& judgement);
+  void judge_rule(const Target& target, const ApplyingRule& applying, std::int64_t at_ms,
+                  TargetJudgement& judgement);
+  void judge_target(const Target& target, std::int64_t at_ms, TargetJudgement& judgement);
   [[nodiscard]] bool only_grows(const CompiledRule& rule) const noexcept;
-  void add(const Judgement& part, Judgement& whole) const noexcept;
-  void add_shadow(const CompiledRule& rule, Judgement& judgement) const noexcept;
+  void add(const TargetJudgement& part, TargetJudgement& whole) const noexcept;
+  void add_shadow(const CompiledRule& rule, TargetJudgement& judgement) const noexcept;
   [[nodiscard]] std::uint8_t named_kinds(const TargetRules* named,
                                          std::int64_t at_ms) const noexcept;
   [[nodiscard]] std::uint32_t count_reserved(const CompiledWindow& window, const Timeline& timeline,
@@ -132,14 +132,14 @@ class Check {
                                        std::int64_t at_ms) noexcept;
   [[nodiscard]] std::int64_t reserved_clears_at(const CompiledRule& rule, const Timeline& timeline,
                                                 std::int64_t at_ms);
-  [[nodiscard]] CertainObstacle certain_obstacle(const Target& target, const Applying& applying,
+  [[nodiscard]] CertainObstacle certain_obstacle(const Target& target, const ApplyingRule& applying,
                                                  const Timeline& timeline, std::int64_t at_ms);
   [[nodiscard]] bool may_count_reserved(const Target& target, const TargetRules& rules);
   [[nodiscard]] bool needs_reserve(const Resolved& candidate);
   [[nodiscard]] bool is_provisional(const Resolved& candidate);
   [[nodiscard]] std::int64_t count_clears_at(const CompiledRule& rule, const Timeline& timeline,
                                              std::int64_t at_ms);
-  [[nodiscard]] std::int64_t replaced_at(const Target& target, const Applying& applying,
+  [[nodiscard]] std::int64_t replaced_at(const Target& target, const ApplyingRule& applying,
                                          std::int64_t at_ms) const noexcept;
   [[nodiscard]] bool is_settled(const Resolved& candidate) noexcept;
   [[nodiscard]] std::int64_t find_passing(const Target& target, std::int64_t at_ms);
@@ -151,8 +151,8 @@ class Check {
   std::uint64_t serial_ = 0;
   std::int64_t now_ms_ = 0;
   Completeness completeness_;
-  bool is_whole_ = true;                ///< no entry within reach is missing
-  bool whatever_is_confirmed_ = false;  ///< Question::whatever_is_confirmed
+  bool is_whole_ = true;                 ///< no entry within reach is missing
+  bool any_confirmation_order_ = false;  ///< EvaluatorInput::any_confirmation_order
   std::uint32_t user_ = kNone;
   mutable Membership membership_;  ///< remembers what it has been asked
   History history_;

@@ -6,14 +6,14 @@
 
 namespace fcap::rules {
 
-struct Evaluator::Scratch {
+struct Evaluator::EvaluatorScratch {
   Check check;
 };
 
-Evaluator::Evaluator() : scratch_(std::make_unique<Scratch>()) {}
+Evaluator::Evaluator() : scratch_(std::make_unique<EvaluatorScratch>()) {}
 Evaluator::~Evaluator() = default;
 
-std::uint32_t Evaluator::evaluate(const Question& question,
+std::uint32_t Evaluator::evaluate(const EvaluatorInput& question,
                                   std::span<const CandidateKey> candidates,
                                   std::span<Verdict> out) {
   Check& check = scratch_->check;
@@ -44,7 +44,8 @@ const Rule* Evaluator::shadow_rule(std::size_t candidate) const noexcept {
   return shadow == nullptr ? nullptr : &check.source(*shadow);
 }
 
-CandidateExplanation Evaluator::explain(const Question& question, const Candidate& candidate) {
+CandidateExplanation Evaluator::explain(const EvaluatorInput& question,
+                                        const Candidate& candidate) {
   const CandidateKey key = candidate_key(candidate);
   scratch_->check.begin(question, {&key, 1});
   return explain_check(scratch_->check, candidate);

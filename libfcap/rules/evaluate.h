@@ -47,7 +47,7 @@ class Evaluator {
   Evaluator(const Evaluator&) = delete;
   Evaluator& operator=(const Evaluator&) = delete;
 
-  struct Question {
+  struct EvaluatorInput {
     const RuleSet& rules;
     const ledger::Ledger& ledger;
     Instant now;
@@ -60,13 +60,13 @@ class Evaluator {
     Completeness completeness = {};
     /// For those who reserve: fixed windows are counted so that their limits hold in whatever order
     /// reservations are confirmed (FixedWindow).
-    bool whatever_is_confirmed = false;
+    bool any_confirmation_order = false;
   };
 
   /// One verdict per candidate, in `out` (as long as `candidates`). Returns how many candidates a
   /// shadow rule stands in the way of, whether or not an enforced one does too. When it throws,
   /// `out` may hold some of the verdicts.
-  std::uint32_t evaluate(const Question& question, std::span<const CandidateKey> candidates,
+  std::uint32_t evaluate(const EvaluatorInput& question, std::span<const CandidateKey> candidates,
                          std::span<Verdict> out);
 
   /// The sliding or calendar rule (or limit of 0) that certainly caps a candidate for longest, as
@@ -80,11 +80,11 @@ class Evaluator {
   [[nodiscard]] const Rule* shadow_rule(std::size_t candidate) const noexcept;
 
   /// The verdict with every rule behind it.
-  CandidateExplanation explain(const Question& question, const Candidate& candidate);
+  CandidateExplanation explain(const EvaluatorInput& question, const Candidate& candidate);
 
  private:
-  struct Scratch;
-  std::unique_ptr<Scratch> scratch_;
+  struct EvaluatorScratch;
+  std::unique_ptr<EvaluatorScratch> scratch_;
 };
 
 }  // namespace fcap::rules

@@ -23,7 +23,7 @@ class Explainer {
 
   void explain_target(const Target& target, CandidateExplanation& out);
   void explain_keys(const Target& target, Rules rules, bool defaults, CandidateExplanation& out);
-  RuleAccount account(const Target& target, const Applying& applying, bool replaced);
+  RuleAccount account(const Target& target, const ApplyingRule& applying, bool replaced);
   void add_bounds(const CompiledRule& rule, const Timeline& timeline, RuleAccount& account);
   [[nodiscard]] std::string target_name(const Target& target) const;
   [[nodiscard]] const CompiledRule* naming_rule(const Target& target,
@@ -94,7 +94,7 @@ void Explainer::explain_keys(const Target& target, Rules rules, bool defaults,
       if (!check_.applies(rule, check_.now_ms())) continue;
       const CompiledRule* replacing = defaults ? naming_rule(target, rule) : nullptr;
       if (replacing == nullptr && segment_rule != &rule) replacing = segment_rule;
-      RuleAccount entry = account(target, Applying{rule, key, defaults}, replacing != nullptr);
+      RuleAccount entry = account(target, ApplyingRule{rule, key, defaults}, replacing != nullptr);
       if (replacing == nullptr) {
         out.applicable.push_back(std::move(entry));
       } else {
@@ -118,7 +118,7 @@ void Explainer::add_bounds(const CompiledRule& rule, const Timeline& timeline,
   }
 }
 
-RuleAccount Explainer::account(const Target& target, const Applying& applying, bool replaced) {
+RuleAccount Explainer::account(const Target& target, const ApplyingRule& applying, bool replaced) {
   const CompiledRule& rule = applying.rule;
   const std::int64_t now_ms = check_.now_ms();
   const Timeline timeline = check_.timeline(target, rule.type);

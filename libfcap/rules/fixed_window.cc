@@ -101,7 +101,7 @@ std::int64_t fixed_clears_at(std::span<const Instant> times, FixedWindow window,
 
 OpenWindows open_windows(std::span<const Instant> times, std::span<const Reserved> reserved,
                          FixedWindow window, std::int64_t now_ms) noexcept {
-  if (window.whatever_is_confirmed && may_move(times, reserved, window, now_ms)) {
+  if (window.any_confirmation_order && may_move(times, reserved, window, now_ms)) {
     return own_windows(times, reserved, window, now_ms);
   }
   OpenWindows open = open_windows(times, window, now_ms);

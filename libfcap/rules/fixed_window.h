@@ -24,7 +24,7 @@ struct FixedWindow {
   std::int64_t length_ms = 0;
   std::int64_t retention_ms = 0;
   /// Count so that the limit holds whichever reservations are confirmed, in whatever order.
-  bool whatever_is_confirmed = false;
+  bool any_confirmation_order = false;
 };
 
 /// Follows the chain of windows over `times` (ascending): the first entry in reach opens a window,
@@ -38,7 +38,7 @@ struct FixedWindow {
                                            std::uint32_t limit, std::int64_t now_ms) noexcept;
 
 /// The same with reservations. One counts in the window that entries opened around its time, and
-/// as a window of its own where none did; it opens none for others. With `whatever_is_confirmed`,
+/// as a window of its own where none did; it opens none for others. With `any_confirmation_order`,
 /// where a confirmation could move the windows of entries, all that happened within the last
 /// `length` counts, because any window that is open then has opened within that time.
 [[nodiscard]] OpenWindows open_windows(std::span<const Instant> times,

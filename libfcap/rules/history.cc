@@ -35,7 +35,7 @@ void History::begin(const CompiledRules& rules, const ledger::Ledger& ledger) no
   reserved_marks_ = 0;
   asked_user_ = asked_catalog_ = asked_creatives_ = false;
   if (++round_ == 0) {
-    std::fill(slots_.begin(), slots_.end(), Slot{});
+    std::fill(slots_.begin(), slots_.end(), TargetSlot{});
     std::fill(run_slots_.begin(), run_slots_.end(), RunSlot{});
     round_ = 1;
   }
@@ -56,12 +56,12 @@ std::size_t History::slot_of(std::uint64_t key) const noexcept {
 }
 
 std::uint32_t History::find(Scope scope, std::uint64_t id) const noexcept {
-  const Slot& slot = slots_[slot_of(key_of(scope, id))];
+  const TargetSlot& slot = slots_[slot_of(key_of(scope, id))];
   return slot.round == round_ ? slot.target : kNone;
 }
 
 void History::grow() {
-  slots_.assign(slots_.size() * 2, Slot{});
+  slots_.assign(slots_.size() * 2, TargetSlot{});
   for (std::uint32_t i = 0; i < target_count_; ++i) {
     slots_[slot_of(targets_[i].key)] = {targets_[i].key, round_, i};
   }

@@ -31,7 +31,7 @@ struct CertainObstacle {
 };
 
 /// A judgement of all rules of one target at one instant.
-struct Judgement {
+struct TargetJudgement {
   const CompiledRule* rule = nullptr;  ///< the obstacle that clears last; null: none
   std::int64_t clears_ms = 0;          ///< when it clears; kNever: never
   std::uint32_t count = 0;             ///< its count
@@ -61,12 +61,12 @@ class PassingSpans {
 
  private:
   static constexpr std::size_t kSpans = 2;
-  struct Span {
+  struct PassingSpan {
     std::int64_t from_ms;
     std::int64_t passes_ms;
   };
   std::uint32_t count_ = 0;
-  Span spans_[kSpans];  ///< the first `count_` are valid; the oldest one is replaced
+  PassingSpan spans_[kSpans];  ///< the first `count_` are valid; the oldest one is replaced
 };
 
 /// A reservation that is live at a check's instant, as one of its targets sees it.
@@ -110,7 +110,7 @@ struct GatheredTarget {
   std::uint32_t first_piece[kEventTypeCount] = {};  ///< valid where count is not 0
   std::uint32_t last_piece[kEventTypeCount] = {};   ///< valid where count is not 0
   std::uint32_t merged_at[kEventTypeCount] = {};    ///< valid where merged
-  Judgement judgement;                              ///< at the check's `now`, once judged
+  TargetJudgement judgement;                        ///< at the check's `now`, once judged
   PassingSpans passes;
 
   void reset(std::uint64_t new_key, Scope new_scope, const TargetRules* new_rules) noexcept {
@@ -192,7 +192,7 @@ class History {
     std::uint32_t round = 0;
     std::uint32_t run = 0;
   };
-  struct Slot {
+  struct TargetSlot {
     std::uint64_t key = 0;
     std::uint32_t round = 0;
     std::uint32_t target = 0;
@@ -218,7 +218,7 @@ class History {
   const ledger::Ledger* ledger_ = nullptr;
   std::vector<GatheredTarget> targets_;
   std::size_t target_count_ = 0;
-  std::vector<Slot> slots_ = std::vector<Slot>(64);
+  std::vector<TargetSlot> slots_ = std::vector<TargetSlot>(64);
   std::uint32_t round_ = 0;
   std::vector<Piece> pieces_;
   std::vector<RunSlot> run_slots_;

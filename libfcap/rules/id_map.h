@@ -14,14 +14,14 @@ namespace fcap::rules {
 template <typename Value>
 class IdMap {
  public:
-  struct Slot {
+  struct IdSlot {
     std::uint64_t hash = 0;  ///< 0: empty
     Value value{};
   };
 
   /// Makes room for `count` ids and forgets the ones there were.
   void reset(std::size_t count) {
-    slots_.assign(slots_for(count), Slot{});
+    slots_.assign(slots_for(count), IdSlot{});
     size_ = 0;
   }
 
@@ -30,7 +30,7 @@ class IdMap {
     if (slots_for(size_ + count) <= slots_.size()) return;
     IdMap larger;
     larger.reset(size_ + count);
-    for (const Slot& slot : slots_) {
+    for (const IdSlot& slot : slots_) {
       if (slot.hash != 0) larger[slot.hash] = slot.value;
     }
     *this = std::move(larger);
@@ -70,12 +70,12 @@ class IdMap {
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
   /// In no particular order; those with hash 0 are empty.
-  [[nodiscard]] const std::vector<Slot>& slots() const noexcept { return slots_; }
+  [[nodiscard]] const std::vector<IdSlot>& slots() const noexcept { return slots_; }
 
  private:
   static std::size_t slots_for(std::size_t count) { return std::bit_ceil(count + count / 2 + 2); }
 
-  std::vector<Slot> slots_ = std::vector<Slot>(2);
+  std::vector<IdSlot> slots_ = std::vector<IdSlot>(2);
   std::size_t size_ = 0;
 };
 

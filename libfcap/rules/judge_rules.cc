@@ -42,10 +42,10 @@ void Check::visit_applying(const Target& target, std::int64_t at_ms, Visit&& vis
   if (target.rules != nullptr) {
     const std::span<const CompiledRule> named = rules_->rules_of(*target.rules);
     if (target.rules->plain) {
-      for (const CompiledRule& rule : named) visit(Applying{rule, {}, false});
+      for (const CompiledRule& rule : named) visit(ApplyingRule{rule, {}, false});
     } else {
       visit_keys(named, at_ms, [&](const CompiledRule& rule, std::span<const CompiledRule> key) {
-        visit(Applying{rule, key, false});
+        visit(ApplyingRule{rule, key, false});
       });
     }
   }
@@ -54,12 +54,12 @@ void Check::visit_applying(const Target& target, std::int64_t at_ms, Visit&& vis
   const std::uint8_t named = named_kinds(target.rules, at_ms);
   visit_keys(rules_->rules_of(defaults), at_ms,
              [&](const CompiledRule& rule, std::span<const CompiledRule> key) {
-               if ((rule.kind_bit() & named) == 0) visit(Applying{rule, key, true});
+               if ((rule.kind_bit() & named) == 0) visit(ApplyingRule{rule, key, true});
              });
 }
 
-void Check::judge_rule(const Target& target, const Applying& applying, std::int64_t at_ms,
-                       Judgement& judgement) {
+void Check::judge_rule(const Target& target, const ApplyingRule& applying, std::int64_t at_ms,
+                       TargetJudgement& judgement) {
   const CompiledRule& rule = applying.rule;
   if (rule.unlimited) return;
   const Timeline times = timeline(target, rule.type);
@@ -69,7 +69,7 @@ void Check::judge_rule(const Target& target, const Applying& applying, std::int6
     add_shadow(rule, judgement);
     return;
   }
-  Judgement obstacle;
+  TargetJudgement obstacle;
   obstacle.rule = &rule;
   obstacle.clears_ms = clears_at(target, applying, times, at_ms);
   obstacle.count = count(rule, times, at_ms);
@@ -90,17 +90,18 @@ bool Check::only_grows(const CompiledRule& rule) const noexcept {
   return kind == Window::Kind::kSliding || kind == Window::Kind::kCalendar;
 }
 
-void Check::judge_target(const Target& target, std::int64_t at_ms, Judgement& judgement) {
-  visit_applying(target, at_ms,
-                 [&](const Applying& applying) { judge_rule(target, applying, at_ms, judgement); });
+void Check::judge_target(const Target& target, std::int64_t at_ms, TargetJudgement& judgement) {
+  visit_applying(target, at_ms, [&](const ApplyingRule& applying) {
+    judge_rule(target, applying, at_ms, judgement);
+  });
 }
 
-void Check::add_shadow(const CompiledRule& rule, Judgement& judgement) const noexcept {
+void Check::add_shadow(const CompiledRule& rule, TargetJudgement& judgement) const noexcept {
   if (judgement.shadow != nullptr && source(*judgement.shadow).id <= source(rule).id) return;
   judgement.shadow = &rule;
 }
 
-void Check::add(const Judgement& part, Judgement& whole) const noexcept {
+void Check::add(const TargetJudgement& part, TargetJudgement& whole) const noexcept {
   whole.complete = whole.complete && part.complete;
   if (part.shadow != nullptr) add_shadow(*part.shadow, whole);
   if (part.rule == nullptr) return;
@@ -135,7 +136,7 @@ bool Check::is_settled(const Resolved& candidate) noexcept {
 // from there; then another rule may have started, or a fixed window's chain have changed.
 std::int64_t Check::find_passing(const Target& target, std::int64_t at_ms) {
   for (std::size_t step = 0; step < kPassingStepsMax && at_ms != kNever; ++step) {
-    Judgement judgement;
+    TargetJudgement judgement;
     judge_target(target, at_ms, judgement);
     if (judgement.rule == nullptr) return at_ms;
     at_ms = judgement.clears_ms;
@@ -209,7 +210,7 @@ bool Check::needs_reserve(const Resolved& candidate) {
         (target.rules != nullptr && target.rules->hard) || rules_->defaults_of(target.scope).hard;
     if (needs || !may) return;
     visit_applying(target, now_ms_,
-                   [&](const Applying& applying) { needs = needs || applying.rule.hard; });
+                   [&](const ApplyingRule& applying) { needs = needs || applying.rule.hard; });
   });
   return needs;
 }
@@ -222,7 +223,7 @@ void Check::judge(std::size_t index, Verdict& verdict) {
     verdict.eligible_at = instant_from_ms(now_ms_);
     return;
   }
-  Judgement judgement;
+  TargetJudgement judgement;
   for_each_target(candidate, [&](const Target& target) {
     if (target.gathered == kNone) {
       judge_target(target, now_ms_, judgement);
@@ -230,7 +231,7 @@ void Check::judge(std::size_t index, Verdict& verdict) {
     }
     GatheredTarget& gathered = history_.target(target.gathered);
     if (!gathered.judged) {
-      gathered.judgement = Judgement{};
+      gathered.judgement = TargetJudgement{};
       judge_target(target, now_ms_, gathered.judgement);
       gathered.judged = true;
     }

@@ -6,7 +6,7 @@
 
 namespace fcap::rules {
 
-void Membership::begin(const Evaluator::Question& question) {
+void Membership::begin(const Evaluator::EvaluatorInput& question) {
   const CompiledRules& rules = RuleSetAccess::compiled(question.rules);
   if (rules.segments.empty()) {
     known_.clear();

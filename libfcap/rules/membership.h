@@ -14,7 +14,7 @@ namespace fcap::rules {
 /// once per check, and the user is looked up before the first of them.
 class Membership {
  public:
-  void begin(const Evaluator::Question& question);
+  void begin(const Evaluator::EvaluatorInput& question);
   [[nodiscard]] bool is_member(std::uint32_t segment) noexcept {
     if (segment >= known_.size()) return false;
     const std::uint32_t known = known_[segment];

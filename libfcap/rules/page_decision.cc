@@ -88,7 +88,7 @@ const Holder* holder_of(std::span<const Holder> holders, std::uint64_t campaign)
 // Gives slots their picks.
 class Picking {
  public:
-  Picking(Evaluator& evaluator, ledger::Ledger& ledger, const Evaluator::Question& question,
+  Picking(Evaluator& evaluator, ledger::Ledger& ledger, const Evaluator::EvaluatorInput& question,
           const WantedPicks& wanted)
       : evaluator_(evaluator),
         ledger_(ledger),
@@ -117,8 +117,8 @@ class Picking {
   }
 
  private:
-  static Evaluator::Question as_hard(Evaluator::Question question) noexcept {
-    question.whatever_is_confirmed = true;
+  static Evaluator::EvaluatorInput as_hard(Evaluator::EvaluatorInput question) noexcept {
+    question.any_confirmation_order = true;
     return question;
   }
 
@@ -198,7 +198,7 @@ class Picking {
 
   Evaluator& evaluator_;
   ledger::Ledger& ledger_;
-  const Evaluator::Question question_;
+  const Evaluator::EvaluatorInput question_;
   const WantedPicks& wanted_;
   std::vector<bool> is_out_;  ///< per candidate: picked, refused, or invalid
   std::vector<SlotPick> slots_;
@@ -212,7 +212,8 @@ class Picking {
 }  // namespace
 
 std::vector<SlotPick> decide_picks(Evaluator& evaluator, ledger::Ledger& ledger,
-                                   const Evaluator::Question& question, const WantedPicks& wanted) {
+                                   const Evaluator::EvaluatorInput& question,
+                                   const WantedPicks& wanted) {
   return Picking(evaluator, ledger, question, wanted).run();
 }
 

@@ -46,7 +46,7 @@ struct SlotPick {
 /// merged into it. Where a slot is kLate, none of them may be written. Throws std::bad_alloc; then
 /// the ledger may have some of them.
 [[nodiscard]] std::vector<SlotPick> decide_picks(Evaluator& evaluator, ledger::Ledger& ledger,
-                                                 const Evaluator::Question& question,
+                                                 const Evaluator::EvaluatorInput& question,
                                                  const WantedPicks& wanted);
 
 }  // namespace fcap::rules

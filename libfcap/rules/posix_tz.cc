@@ -9,17 +9,17 @@ namespace {
 
 // The day and local time of a change in any year.
 struct YearlyChange {
-  enum class Form : std::uint8_t { kMonthWeekDay, kJulianNoLeap, kZeroBased };
-  Form form = Form::kMonthWeekDay;
+  enum class DayForm : std::uint8_t { kMonthWeekDay, kJulianNoLeap, kZeroBased };
+  DayForm form = DayForm::kMonthWeekDay;
   std::int64_t month = 1, week = 1, weekday = 0;  // kMonthWeekDay; week 5 is the last
   std::int64_t day = 0;                           // the other forms
   std::int64_t time_s = std::int64_t{2} * 3600;
 };
 
 // Reads a POSIX TZ string from left to right; each function says whether it succeeded.
-class Reader {
+class PosixTzReader {
  public:
-  explicit Reader(std::string_view text) : left_(text) {}
+  explicit PosixTzReader(std::string_view text) : left_(text) {}
 
   [[nodiscard]] bool done() const { return left_.empty(); }
 
@@ -68,7 +68,7 @@ class Reader {
   bool yearly_change(YearlyChange& change) {
     if (!accept(',')) return false;
     if (accept('M')) {
-      change.form = YearlyChange::Form::kMonthWeekDay;
+      change.form = YearlyChange::DayForm::kMonthWeekDay;
       if (!number(change.month) || !accept('.') || !number(change.week) || !accept('.') ||
           !number(change.weekday)) {
         return false;
@@ -79,7 +79,7 @@ class Reader {
       }
     } else {
       change.form =
-          accept('J') ? YearlyChange::Form::kJulianNoLeap : YearlyChange::Form::kZeroBased;
+          accept('J') ? YearlyChange::DayForm::kJulianNoLeap : YearlyChange::DayForm::kZeroBased;
       if (!number(change.day) || change.day > 366) return false;
     }
     return !accept('/') || time(change.time_s);
@@ -94,13 +94,13 @@ class Reader {
 std::int64_t day_in_year(const YearlyChange& change, std::int64_t year) {
   const std::int64_t new_year = first_day_of({year, 1});
   switch (change.form) {
-    case YearlyChange::Form::kZeroBased:
+    case YearlyChange::DayForm::kZeroBased:
       return new_year + change.day;
-    case YearlyChange::Form::kJulianNoLeap: {
+    case YearlyChange::DayForm::kJulianNoLeap: {
       const bool leap = first_day_of({year + 1, 1}) - new_year == 366;
       return new_year + change.day - 1 + (leap && change.day >= 60 ? 1 : 0);
     }
-    case YearlyChange::Form::kMonthWeekDay:
+    case YearlyChange::DayForm::kMonthWeekDay:
       break;
   }
   const CivilMonth month{year, change.month};
@@ -115,7 +115,7 @@ std::int64_t day_in_year(const YearlyChange& change, std::int64_t year) {
 std::optional<std::vector<OffsetChange>> foreseen_changes(std::string_view posix_tz,
                                                           std::int64_t first_year,
                                                           std::int64_t last_year) {
-  Reader reader(posix_tz);
+  PosixTzReader reader(posix_tz);
   std::int64_t standard_west_s = 0;
   if (!reader.name() || !reader.time(standard_west_s)) return std::nullopt;
   std::vector<OffsetChange> changes;
@@ -126,7 +126,7 @@ std::optional<std::vector<OffsetChange>> foreseen_changes(std::string_view posix
   std::int64_t summer_west_s = standard_west_s - 3600;
   YearlyChange to_summer, to_standard;
   if (!reader.name()) return std::nullopt;
-  Reader without_offset = reader;
+  PosixTzReader without_offset = reader;
   if (!without_offset.yearly_change(to_summer)) {
     if (!reader.time(summer_west_s)) return std::nullopt;
   }

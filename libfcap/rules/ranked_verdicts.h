@@ -21,7 +21,7 @@ namespace fcap::rules {
 class RankedVerdicts {
  public:
   /// All of them must outlive it; `room` is its memory.
-  RankedVerdicts(Evaluator& evaluator, const Evaluator::Question& question,
+  RankedVerdicts(Evaluator& evaluator, const Evaluator::EvaluatorInput& question,
                  std::span<const CandidateKey> candidates, std::vector<Verdict>& room) noexcept
       : evaluator_(evaluator), question_(question), candidates_(candidates), room_(room) {}
 
@@ -54,7 +54,7 @@ class RankedVerdicts {
   }
 
   Evaluator& evaluator_;
-  const Evaluator::Question& question_;
+  const Evaluator::EvaluatorInput& question_;
   std::span<const CandidateKey> candidates_;
   std::vector<Verdict>& room_;
   std::size_t begin_ = 0;

@@ -48,7 +48,7 @@ ReserveAnswer answer_of(const Verdict& verdict, const ledger::Ledger& ledger,
 
 // An event at `now` counts in every window of its targets, whatever the window's kind. So with it
 // no rule exceeds its limit exactly where none stands in the way without it.
-ReserveDecision decide_reserve(Evaluator& evaluator, const Evaluator::Question& question,
+ReserveDecision decide_reserve(Evaluator& evaluator, const Evaluator::EvaluatorInput& question,
                                const WantedEvent& wanted) {
   if (auto known = known_decision(question.ledger, wanted, question.now)) return *known;
   ReserveDecision decision;
@@ -57,8 +57,8 @@ ReserveDecision decide_reserve(Evaluator& evaluator, const Evaluator::Question& 
     decision.answer = ReserveAnswer::kGranted;
     return decision;
   }
-  Evaluator::Question hard = question;
-  hard.whatever_is_confirmed = true;
+  Evaluator::EvaluatorInput hard = question;
+  hard.any_confirmation_order = true;
   evaluator.evaluate(hard, {&wanted.candidate, 1}, {&decision.verdict, 1});
   decision.answer = answer_of(decision.verdict, question.ledger, question.now);
   return decision;

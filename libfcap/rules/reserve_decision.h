@@ -55,8 +55,8 @@ struct ReserveDecision {
 /// The time that an event of this instant is written with: an erasure would take an earlier one.
 [[nodiscard]] Instant time_to_write(const ledger::Ledger& ledger, Instant now) noexcept;
 
-/// What an evaluation for those who reserve (Question::whatever_is_confirmed) comes to: kCapped,
-/// kIncomplete or kGranted.
+/// What an evaluation for those who reserve (EvaluatorInput::any_confirmation_order) comes to:
+/// kCapped, kIncomplete or kGranted.
 [[nodiscard]] ReserveAnswer answer_of(const Verdict& verdict, const ledger::Ledger& ledger,
                                       Instant now) noexcept;
 
@@ -64,7 +64,7 @@ struct ReserveDecision {
 /// where it would cap a check. Throws std::bad_alloc, as evaluate() does; the Evaluator's
 /// shadow_rule(0) is this event's after an answer that has a verdict.
 [[nodiscard]] ReserveDecision decide_reserve(Evaluator& evaluator,
-                                             const Evaluator::Question& question,
+                                             const Evaluator::EvaluatorInput& question,
                                              const WantedEvent& wanted);
 
 }  // namespace fcap::rules

@@ -31,7 +31,7 @@ std::string quoted(std::string_view text) {
 }
 
 // Where a mistake is. Its text is made only where there is one: a million rules have none.
-struct Place {
+struct MistakePlace {
   std::string_view kind;
   std::string_view id;
 
@@ -83,7 +83,8 @@ class HashedIds {
   std::vector<Hashed> ids_;
 };
 
-void check_id(const Place& place, std::string_view what, std::string_view id, Texts& mistakes) {
+void check_id(const MistakePlace& place, std::string_view what, std::string_view id,
+              Texts& mistakes) {
   if (id.empty()) {
     mistakes.add(place.text() + what.data() + " is empty");
   } else if (id.size() > ledger::kIdBytesMax) {
@@ -92,7 +93,7 @@ void check_id(const Place& place, std::string_view what, std::string_view id, Te
   }
 }
 
-void check_target(const Rule& rule, const Place& place, Texts& mistakes) {
+void check_target(const Rule& rule, const MistakePlace& place, Texts& mistakes) {
   if (rule.scope > Scope::kUser) {
     mistakes.add(place.text() + "scope must be one of campaign, creative, advertiser, group, user");
   } else if (rule.scope == Scope::kUser) {
@@ -105,7 +106,8 @@ void check_target(const Rule& rule, const Place& place, Texts& mistakes) {
   }
 }
 
-void check_window(const Rule& rule, milliseconds retention, const Place& place, Texts& mistakes) {
+void check_window(const Rule& rule, milliseconds retention, const MistakePlace& place,
+                  Texts& mistakes) {
   const Window& window = rule.window;
   switch (window.kind) {
     case Window::Kind::kSliding:
@@ -141,7 +143,7 @@ void check_window(const Rule& rule, milliseconds retention, const Place& place, 
 }
 
 void check_rule(const Rule& rule, milliseconds retention, Texts& mistakes) {
-  const Place place{"rule", rule.id};
+  const MistakePlace place{"rule", rule.id};
   check_id(place, "id", rule.id, mistakes);
   check_target(rule, place, mistakes);
   if (rule.event_type > EventType::kConversion) {
@@ -157,7 +159,8 @@ void check_rule(const Rule& rule, milliseconds retention, Texts& mistakes) {
   }
 }
 
-void check_name(const Place& place, std::string_view what, std::string_view id, Texts& mistakes) {
+void check_name(const MistakePlace& place, std::string_view what, std::string_view id,
+                Texts& mistakes) {
   check_id(place, what, id, mistakes);
   if (id == kDefaultTarget) {
     mistakes.add(place.text() + std::string(what) + " \"*\" is reserved for default rules");
@@ -165,7 +168,7 @@ void check_name(const Place& place, std::string_view what, std::string_view id, 
 }
 
 void check_campaign(const Campaign& campaign, Texts& mistakes) {
-  const Place place{"campaign", campaign.id};
+  const MistakePlace place{"campaign", campaign.id};
   check_name(place, "id", campaign.id, mistakes);
   if (!campaign.advertiser_id.empty()) {
     check_name(place, "advertiser", campaign.advertiser_id, mistakes);
@@ -184,7 +187,7 @@ class KnownZones {
       const Result<Zone> zone = Zone::load(name);
       known = why_not_.emplace(name, zone.ok() ? std::string() : zone.status().text()).first;
     }
-    if (!known->second.empty()) mistakes.add(Place{"rule", rule.id}.text() + known->second);
+    if (!known->second.empty()) mistakes.add(MistakePlace{"rule", rule.id}.text() + known->second);
   }
 
  private:

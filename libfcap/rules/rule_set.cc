@@ -28,7 +28,7 @@ std::string joined(const std::vector<std::string>& lines) {
 
 }  // namespace
 
-struct RuleSet::Parts {
+struct RuleSet::RuleSetParts {
   rules::SharedSpec spec;
   Options options;
   rules::CompiledRules compiled;  // has views into `spec`
@@ -36,7 +36,7 @@ struct RuleSet::Parts {
   std::vector<std::string> quarantined;
 };
 
-RuleSet::RuleSet(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+RuleSet::RuleSet(std::unique_ptr<RuleSetParts> parts) : parts_(std::move(parts)) {}
 RuleSet::~RuleSet() = default;
 
 Result<std::shared_ptr<const RuleSet>> RuleSet::build(RuleSetSpec spec, const Options& options) {
@@ -54,7 +54,7 @@ Result<std::shared_ptr<const RuleSet>> rules::RuleSetAccess::build(
   if (spec.rules.size() > kItemsMax || spec.campaigns.size() > kItemsMax) {
     return Status::error(StatusCode::kInvalidArgument, "more than 2^30 rules or campaigns");
   }
-  auto parts = std::make_unique<RuleSet::Parts>();
+  auto parts = std::make_unique<RuleSet::RuleSetParts>();
   parts->spec = std::move(spec);
   parts->options = options;
   if (options.quarantine) parts->quarantined = rules::quarantine(parts->spec, options.retention);

@@ -43,7 +43,7 @@ class Warner {
  private:
   using Rules = std::span<const CompiledRule>;
   enum class Kind : std::uint8_t { kNeverInForce, kExemptsNothing, kNoCampaigns, kRedundant };
-  struct Finding {
+  struct RuleFinding {
     std::uint32_t rule = 0;
     std::uint32_t other = kNone;
     Kind kind = Kind::kRedundant;
@@ -59,14 +59,14 @@ class Warner {
   }
   // Whether `tighter` stands in the way whenever `rule` does.
   [[nodiscard]] bool makes_redundant(const CompiledRule& tighter, const CompiledRule& rule) const;
-  [[nodiscard]] std::string text(const Finding& finding) const;
+  [[nodiscard]] std::string text(const RuleFinding& finding) const;
   void find(const CompiledRule& rule, Kind kind, std::uint32_t other = kNone) {
     findings_.push_back({rule.source, other, kind});
   }
 
   const SharedSpec& spec_;
   const CompiledRules& compiled_;
-  std::vector<Finding> findings_;
+  std::vector<RuleFinding> findings_;
   std::vector<std::string> crowds_;
 };
 
@@ -199,7 +199,7 @@ void Warner::check_targets() {
   }
 }
 
-std::string Warner::text(const Finding& finding) const {
+std::string Warner::text(const RuleFinding& finding) const {
   const std::string rule = "rule \"" + spec_.rules[finding.rule].id + "\" can never act: ";
   switch (finding.kind) {
     case Kind::kNeverInForce:
@@ -222,13 +222,13 @@ void Warner::run(Texts& warnings) {
   for (std::string& crowd : crowds_) warnings.add(std::move(crowd));
   check_each_rule();
   check_targets();
-  const auto key = [](const Finding& finding) {
+  const auto key = [](const RuleFinding& finding) {
     return std::tuple(finding.rule, finding.kind, finding.other);
   };
   std::sort(findings_.begin(), findings_.end(),
-            [&](const Finding& a, const Finding& b) { return key(a) < key(b); });
+            [&](const RuleFinding& a, const RuleFinding& b) { return key(a) < key(b); });
   std::uint32_t last = kNone;
-  for (const Finding& finding : findings_) {
+  for (const RuleFinding& finding : findings_) {
     // One reason why a rule never acts is enough.
     if (finding.rule == last) continue;
     last = finding.rule;

@@ -108,7 +108,7 @@ std::int64_t Zone::offset_at(std::int64_t instant_ms) const noexcept {
 std::size_t Zone::stretch_at(std::int64_t instant_ms) const noexcept {
   const auto after = std::upper_bound(
       stretches_.begin() + 1, stretches_.end(), instant_ms,
-      [](std::int64_t instant, const Stretch& stretch) { return instant < stretch.begin_ms; });
+      [](std::int64_t instant, const ZoneStretch& stretch) { return instant < stretch.begin_ms; });
   return static_cast<std::size_t>(after - stretches_.begin()) - 1;
 }
 
@@ -121,7 +121,7 @@ std::int64_t Zone::day_at(std::int64_t instant_ms) const noexcept {
 std::int64_t Zone::day_begins(std::int64_t day) const noexcept {
   const auto at = std::lower_bound(
       stretches_.begin(), stretches_.end(), day,
-      [](const Stretch& stretch, std::int64_t wanted) { return stretch.reached_day < wanted; });
+      [](const ZoneStretch& stretch, std::int64_t wanted) { return stretch.reached_day < wanted; });
   return std::max(at->begin_ms, day * kMsPerDay - at->offset_ms);
 }
 
@@ -129,7 +129,7 @@ std::int64_t Zone::hour_begins(std::int64_t instant_ms) const noexcept {
   std::size_t at = stretch_at(instant_ms);
   const std::int64_t hour = floor_div(instant_ms + stretches_[at].offset_ms, kMsPerHour);
   for (;; --at) {
-    const Stretch& stretch = stretches_[at];
+    const ZoneStretch& stretch = stretches_[at];
     const std::int64_t on_the_hour = hour * kMsPerHour - stretch.offset_ms;
     if (on_the_hour >= stretch.begin_ms || at == 0) return on_the_hour;
     const std::int64_t before_jump =
@@ -145,7 +145,7 @@ std::int64_t Zone::next_hour_begins(std::int64_t instant_ms) const noexcept {
     const std::int64_t hour = floor_div(from_ms + offset_ms, kMsPerHour);
     const std::int64_t on_the_hour = (hour + 1) * kMsPerHour - offset_ms;
     if (at + 1 == stretches_.size()) return on_the_hour;
-    const Stretch& next = stretches_[at + 1];
+    const ZoneStretch& next = stretches_[at + 1];
     if (on_the_hour < next.begin_ms) return on_the_hour;
     const std::int64_t local_after_jump = next.begin_ms + next.offset_ms;
     const std::int64_t hour_after_jump = floor_div(local_after_jump, kMsPerHour);

@@ -40,7 +40,7 @@ class Zone {
 
  private:
   /// A stretch of time with one offset; it lasts until the next one begins.
-  struct Stretch {
+  struct ZoneStretch {
     std::int64_t begin_ms = 0;
     std::int64_t offset_ms = 0;
     /// The latest local date reached by its end, over this and all earlier stretches.
@@ -51,7 +51,7 @@ class Zone {
   void finish();
   [[nodiscard]] std::size_t stretch_at(std::int64_t instant_ms) const noexcept;
 
-  std::vector<Stretch> stretches_;
+  std::vector<ZoneStretch> stretches_;
 };
 
 /// The version of the system's time-zone data, such as "2024a"; "unknown" where it does not say.

@@ -39,7 +39,7 @@ Status check_id(const char* what, std::string_view id) {
 
 }  // namespace
 
-struct SegmentSet::Parts {
+struct SegmentSet::SegmentSetParts {
   std::uint64_t version = 0;
   std::uint64_t serial = 0;
   std::vector<std::string> names;
@@ -64,7 +64,7 @@ struct SegmentSet::Parts {
   void measure();
 };
 
-void SegmentSet::Parts::settle() {
+void SegmentSet::SegmentSetParts::settle() {
   std::vector<std::vector<std::uint64_t>> strays;
   for (auto& [name, members] : collected) {
     names.push_back(name);
@@ -91,7 +91,7 @@ void SegmentSet::Parts::settle() {
   }
 }
 
-void SegmentSet::Parts::measure() {
+void SegmentSet::SegmentSetParts::measure() {
   for (Segment& segment : segments) {
     segment.memory.members = segment.numbers.size() + segment.strays.size() + segment.names.size();
     segment.memory.bitmap_bytes =
@@ -102,7 +102,7 @@ void SegmentSet::Parts::measure() {
   memory.dictionary_bytes = dictionary.bytes() + table.bytes();
 }
 
-SegmentSet::SegmentSet(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+SegmentSet::SegmentSet(std::unique_ptr<SegmentSetParts> parts) : parts_(std::move(parts)) {}
 SegmentSet::~SegmentSet() = default;
 
 std::uint64_t SegmentSet::version() const noexcept {
@@ -156,7 +156,7 @@ bool SegmentSet::contains(std::string_view segment, std::string_view user_id) co
   return index && contains(*index, look_up(user_id));
 }
 
-SegmentSetBuilder::SegmentSetBuilder() : parts_(std::make_unique<SegmentSet::Parts>()) {}
+SegmentSetBuilder::SegmentSetBuilder() : parts_(std::make_unique<SegmentSet::SegmentSetParts>()) {}
 SegmentSetBuilder::~SegmentSetBuilder() = default;
 
 Status SegmentSetBuilder::name(std::string_view segment) {

@@ -65,7 +65,7 @@ std::string_view to_string(SignatureVerdict verdict) noexcept {
 }
 
 struct SigningKeys::Parts {
-  struct Key {
+  struct DatedKey {
     Instant from;
     std::optional<Instant> until;
     std::unique_ptr<signing::MacKey> mac;
@@ -90,7 +90,7 @@ struct SigningKeys::Parts {
   }
 
   std::vector<std::string> ids;
-  std::vector<Key> keys;  // of the same indices
+  std::vector<DatedKey> keys;  // of the same indices
 };
 
 SigningKeys::SigningKeys(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -155,7 +155,7 @@ SignatureVerdict SigningKeys::verify(std::string_view id, const SignedImpression
   if (!form) return SignatureVerdict::kMalformed;
   const auto index = parts_->find(form->key_id);
   if (!index) return SignatureVerdict::kUnknownKey;
-  const Parts::Key& key = parts_->keys[*index];
+  const Parts::DatedKey& key = parts_->keys[*index];
   const SignatureVerdict seal = signing::verify_seal(*key.mac, impression, *form);
   if (seal != SignatureVerdict::kValid) return seal;
   const Instant served = form->serve_time();

@@ -7,16 +7,16 @@
 
 namespace fcap::sources {
 
-class RuleRefresher::Impl {
+class RuleRefresher::RuleThread {
  public:
-  Impl(RuleSourceOptions options, RuleSet::Options build_options, Sink sink, LogCallback log,
-       ThreadCallback thread_started)
+  RuleThread(RuleSourceOptions options, RuleSet::Options build_options, Sink sink, LogCallback log,
+             ThreadCallback thread_started)
       : thread_started_(std::move(thread_started)),
         loop_(std::move(options), build_options, std::move(sink), std::move(log),
               thread_.events()) {}
-  ~Impl() { stop(); }
-  Impl(const Impl&) = delete;
-  Impl& operator=(const Impl&) = delete;
+  ~RuleThread() { stop(); }
+  RuleThread(const RuleThread&) = delete;
+  RuleThread& operator=(const RuleThread&) = delete;
 
   Status start(std::chrono::milliseconds wait) {
     if (Status status = loop_.check_options(); !status.ok()) return status;
@@ -38,8 +38,8 @@ class RuleRefresher::Impl {
 
 RuleRefresher::RuleRefresher(RuleSourceOptions options, RuleSet::Options build_options, Sink sink,
                              LogCallback log, ThreadCallback thread_started)
-    : impl_(std::make_unique<Impl>(std::move(options), build_options, std::move(sink),
-                                   std::move(log), std::move(thread_started))) {}
+    : impl_(std::make_unique<RuleThread>(std::move(options), build_options, std::move(sink),
+                                         std::move(log), std::move(thread_started))) {}
 
 RuleRefresher::~RuleRefresher() = default;
 

@@ -65,8 +65,8 @@ class RuleRefresher {
   [[nodiscard]] RefreshState state() const;
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  class RuleThread;
+  std::unique_ptr<RuleThread> impl_;
 };
 
 /// Loads once from PostgreSQL (a libpq connection string). `quarantined` gets the rows that were

@@ -38,10 +38,10 @@ std::string size_text(const SegmentSet& set) {
 
 }  // namespace
 
-class SegmentRefresher::Impl {
+class SegmentRefresher::SegmentThread {
  public:
-  Impl(const SegmentSourceOptions& segments, const RuleSourceOptions& rules, Sink sink,
-       LogCallback log, ThreadCallback thread_started)
+  SegmentThread(const SegmentSourceOptions& segments, const RuleSourceOptions& rules, Sink sink,
+                LogCallback log, ThreadCallback thread_started)
       : thread_started_(std::move(thread_started)),
         options_status_(check_segment_options(segments, rules)),
         source_(make_source(segments, rules)),
@@ -51,9 +51,9 @@ class SegmentRefresher::Impl {
         timer_(rules.poll_interval, thread_.events()) {
     if (segments.postgres && rules.listen) timer_.listen(rules.postgres, "fcap_segments");
   }
-  ~Impl() { stop(); }
-  Impl(const Impl&) = delete;
-  Impl& operator=(const Impl&) = delete;
+  ~SegmentThread() { stop(); }
+  SegmentThread(const SegmentThread&) = delete;
+  SegmentThread& operator=(const SegmentThread&) = delete;
 
   Status start() {
     if (!options_status_.ok()) return options_status_;
@@ -172,8 +172,8 @@ class SegmentRefresher::Impl {
 SegmentRefresher::SegmentRefresher(const SegmentSourceOptions& segments,
                                    const RuleSourceOptions& rules, Sink sink, LogCallback log,
                                    ThreadCallback thread_started)
-    : impl_(std::make_unique<Impl>(segments, rules, std::move(sink), std::move(log),
-                                   std::move(thread_started))) {}
+    : impl_(std::make_unique<SegmentThread>(segments, rules, std::move(sink), std::move(log),
+                                            std::move(thread_started))) {}
 
 SegmentRefresher::~SegmentRefresher() = default;
 

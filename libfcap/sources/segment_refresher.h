@@ -48,8 +48,8 @@ class SegmentRefresher {
   [[nodiscard]] SegmentRefreshState state() const;
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  class SegmentThread;
+  std::unique_ptr<SegmentThread> impl_;
 };
 
 /// What is wrong with the options, if anything.

@@ -42,8 +42,8 @@ Result<std::unique_ptr<Stream>> Stream::create(std::shared_ptr<Context> /*contex
 }
 // NOLINTEND(performance-unnecessary-value-param)
 
-Stream::Outcome Stream::handshake() {
-  return Outcome::kFailed;
+Stream::StreamOutcome Stream::handshake() {
+  return StreamOutcome::kFailed;
 }
 
 std::string Stream::overdue() const {
@@ -54,14 +54,14 @@ bool Stream::resumed() const noexcept {
   return false;
 }
 
-Stream::Outcome Stream::read(std::span<char> /*room*/, std::size_t& got) {
+Stream::StreamOutcome Stream::read(std::span<char> /*room*/, std::size_t& got) {
   got = 0;
-  return Outcome::kFailed;
+  return StreamOutcome::kFailed;
 }
 
-Stream::Outcome Stream::write(std::string_view /*bytes*/, std::size_t& sent) {
+Stream::StreamOutcome Stream::write(std::string_view /*bytes*/, std::size_t& sent) {
   sent = 0;
-  return Outcome::kFailed;
+  return StreamOutcome::kFailed;
 }
 
 }  // namespace fcap::tls

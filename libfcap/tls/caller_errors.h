@@ -24,7 +24,7 @@ class CallerErrors {
   CallerErrors& operator=(const CallerErrors&) = delete;
 
  private:
-  struct Entry {
+  struct QueuedError {
     unsigned long code = 0;
     std::string file;
     int line = 0;
@@ -34,7 +34,7 @@ class CallerErrors {
 
   void set_aside() {
     for (;;) {
-      Entry entry;
+      QueuedError entry;
       const char* file = nullptr;
       const char* function = nullptr;
       const char* data = nullptr;
@@ -48,7 +48,7 @@ class CallerErrors {
     }
   }
   void give_back() const {
-    for (const Entry& entry : entries_) {
+    for (const QueuedError& entry : entries_) {
       ERR_new();
       ERR_set_debug(entry.file.c_str(), entry.line, entry.function.c_str());
       if (entry.data.empty()) {
@@ -61,7 +61,7 @@ class CallerErrors {
   }
 
   const int errno_ = errno;
-  std::vector<Entry> entries_;
+  std::vector<QueuedError> entries_;
 };
 
 }  // namespace fcap::tls

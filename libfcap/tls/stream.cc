@@ -116,22 +116,22 @@ Status Stream::prepare() {
 // OpenSSL's own SSL_get_error() would need to know which errors are this call's. The state of the
 // BIO says what it says.
 template <typename Call>
-Stream::Outcome Stream::run(Call&& call) {
+Stream::StreamOutcome Stream::run(Call&& call) {
   wants_output_ = false;
   io_error_ = 0;
-  if (call() > 0) return Outcome::kDone;
+  if (call() > 0) return StreamOutcome::kDone;
   SSL* const ssl = ssl_.get();
   if (SSL_want_write(ssl) && BIO_should_write(SSL_get_wbio(ssl)) != 0) {
     wants_output_ = true;
-    return Outcome::kAgain;
+    return StreamOutcome::kAgain;
   }
-  if (SSL_want_read(ssl) && BIO_should_read(SSL_get_rbio(ssl)) != 0) return Outcome::kAgain;
+  if (SSL_want_read(ssl) && BIO_should_read(SSL_get_rbio(ssl)) != 0) return StreamOutcome::kAgain;
   const bool orderly = (SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN) != 0;
   if (answered_ && ERR_peek_error() == 0 && io_error_ == 0 && (orderly || ended_)) {
-    return Outcome::kClosed;
+    return StreamOutcome::kClosed;
   }
   error_ = failure();
-  return Outcome::kFailed;
+  return StreamOutcome::kFailed;
 }
 
 std::string Stream::failure() const {
@@ -155,12 +155,12 @@ std::string Stream::failure() const {
   return prefix + (reason != nullptr ? reason : "failed");
 }
 
-Stream::Outcome Stream::handshake() {
+Stream::StreamOutcome Stream::handshake() {
   const CallerErrors caller;
   receives_left_ = kReceivesPerStep;
   begun_ = true;
-  const Outcome outcome = run([this] { return SSL_do_handshake(ssl_.get()); });
-  if (outcome == Outcome::kDone && !established_) {
+  const StreamOutcome outcome = run([this] { return SSL_do_handshake(ssl_.get()); });
+  if (outcome == StreamOutcome::kDone && !established_) {
     established_ = true;
     context_->count_handshake(resumed());
   }
@@ -177,16 +177,16 @@ bool Stream::resumed() const noexcept {
   return SSL_session_reused(ssl_.get()) == 1;
 }
 
-Stream::Outcome Stream::read(std::span<char> room, std::size_t& got) {
+Stream::StreamOutcome Stream::read(std::span<char> room, std::size_t& got) {
   const CallerErrors caller;
   got = 0;
-  const Outcome outcome =
+  const StreamOutcome outcome =
       run([&] { return SSL_read_ex(ssl_.get(), room.data(), room.size(), &got); });
-  if (outcome == Outcome::kDone) answered_ = true;
+  if (outcome == StreamOutcome::kDone) answered_ = true;
   return outcome;
 }
 
-Stream::Outcome Stream::write(std::string_view bytes, std::size_t& sent) {
+Stream::StreamOutcome Stream::write(std::string_view bytes, std::size_t& sent) {
   const CallerErrors caller;
   sent = 0;
   return run([&] { return SSL_write_ex(ssl_.get(), bytes.data(), bytes.size(), &sent); });

@@ -23,7 +23,7 @@ struct FreeStream {
 /// calling thread stay as they are.
 class Stream {
  public:
-  enum class Outcome : std::uint8_t {
+  enum class StreamOutcome : std::uint8_t {
     kDone,
     kAgain,   ///< when the socket is writable if wants_output(), and otherwise when it is readable
     kClosed,  ///< by the server
@@ -39,7 +39,7 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
 
   /// Goes on with the handshake until it is complete or the socket has to be waited for.
-  [[nodiscard]] Outcome handshake();
+  [[nodiscard]] StreamOutcome handshake();
   /// Whether it has sent something.
   [[nodiscard]] bool begun() const noexcept { return begun_; }
   /// What a handshake that has taken too long is waiting for.
@@ -50,10 +50,10 @@ class Stream {
   /// Receives from the socket at most so many times from now on; read() says kAgain after that.
   void allow_receives(int count) noexcept { receives_left_ = count; }
   /// Up to `room`; `got` is 0 unless kDone.
-  [[nodiscard]] Outcome read(std::span<char> room, std::size_t& got);
+  [[nodiscard]] StreamOutcome read(std::span<char> room, std::size_t& got);
   /// Some of `bytes`; `sent` is 0 unless kDone. After kAgain the next call must begin with the same
   /// bytes.
-  [[nodiscard]] Outcome write(std::string_view bytes, std::size_t& sent);
+  [[nodiscard]] StreamOutcome write(std::string_view bytes, std::size_t& sent);
 
   [[nodiscard]] bool wants_output() const noexcept { return wants_output_; }
   [[nodiscard]] const std::string& error() const noexcept { return error_; }
@@ -67,7 +67,7 @@ class Stream {
          std::string server);
   Status prepare();
   template <typename Call>
-  Outcome run(Call&& call);
+  StreamOutcome run(Call&& call);
   [[nodiscard]] std::string failure() const;
 
   const std::shared_ptr<Context> context_;

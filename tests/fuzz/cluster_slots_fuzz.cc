@@ -47,7 +47,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   // An error leaves the view as it is.
   (void)read_cluster_info({fcap::redis::Reply::Kind::kString, 0, bytes, {}}, view);
   fcap::redis::RespParser parser;
-  if (parser.parse(bytes) != fcap::redis::RespParser::Outcome::kReply) return 0;
+  if (parser.parse(bytes) != fcap::redis::RespParser::ParseOutcome::kReply) return 0;
   const auto shape = fcap::redis::read_cluster_slots(parser.reply(), "seed");
   if (shape.ok()) {
     check(shape.value());

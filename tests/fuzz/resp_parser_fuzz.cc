@@ -36,14 +36,14 @@ std::vector<std::size_t> parse_in_pieces(std::string_view bytes, std::size_t pie
     const auto copy = std::make_unique<char[]>(held.size());
     held.copy(copy.get(), held.size());
     switch (parser.parse({copy.get(), held.size()})) {
-      case RespParser::Outcome::kReply:
+      case RespParser::ParseOutcome::kReply:
         seen.push_back(checksum(parser.reply()));
         if (parser.length_bytes() == 0 || parser.length_bytes() > held.size()) std::abort();
         held.erase(0, parser.length_bytes());
         break;
-      case RespParser::Outcome::kMalformed:
+      case RespParser::ParseOutcome::kMalformed:
         return seen;
-      case RespParser::Outcome::kNeedMore: {
+      case RespParser::ParseOutcome::kNeedMore: {
         if (parser.skip_left() != 0) {
           if (parser.skip_at() > held.size()) std::abort();
           const std::size_t skipped = std::min(parser.skip_left(), held.size() - parser.skip_at());

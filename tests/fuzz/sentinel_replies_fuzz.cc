@@ -39,7 +39,7 @@ void check_facts(const Reply& reply) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fcap::redis::RespParser parser;
   if (parser.parse({reinterpret_cast<const char*>(data), size}) !=
-      fcap::redis::RespParser::Outcome::kReply) {
+      fcap::redis::RespParser::ParseOutcome::kReply) {
     return 0;
   }
   const Reply& reply = parser.reply();

@@ -60,7 +60,7 @@ void Model::step() {
   for (int i = 0; i < options_.processes; ++i) {
     const auto at = static_cast<std::size_t>(i);
     if (down_for_[at] > 0 && --down_for_[at] > 0) continue;
-    processes_[at]->turn();
+    processes_[at]->tick();
     if (chance(20)) processes_[at]->commit(i);
   }
   turn_other_updater();
@@ -116,7 +116,7 @@ void Model::heal() {
     for (auto& process : processes_) process->read();
     store_.run_all();
     now_ += milliseconds{60};
-    for (auto& process : processes_) process->turn();
+    for (auto& process : processes_) process->tick();
     turn_other_updater();
     look_at_statement();
   }

@@ -115,19 +115,19 @@ class Model::Process final : private OffsetSource, private LogLooks {
     writer_.submit(batch);
   }
 
-  void turn() {
+  void tick() {
     const auto now = model_->now_;
     std::vector<Batch*> done;
-    writer_.pump(now, done);
+    writer_.tick(now, done);
     for (Batch* batch : done) {
       if (batch->gap_ticket != 0) filler_.written(*batch);
-      for (const Batch::Range& range : batch->ranges) partitions_.complete(range);
+      for (const Batch::BatchOffsets& range : batch->ranges) partitions_.complete(range);
       writer_.release(*batch);
     }
     const auto losses = model_->metrics_.mark_losses.value();
     partitions_.tick(now, kModelNow);
     if (model_->metrics_.mark_losses.value() != losses) writer_.forget_known();
-    filler_.turn(now, !writer_.failing() && (!model_->faults_ || model_->chance(70)));
+    filler_.tick(now, !writer_.failing() && (!model_->faults_ || model_->chance(70)));
     publish(now);
   }
 
@@ -209,7 +209,7 @@ class Model::Process final : private OffsetSource, private LogLooks {
                   .connections = model_->epoch_};
     partitions_.list_compared(news.compared);
     publisher_.set_marks(std::move(news));
-    publisher_.poll(now, model_->wall_now());
+    publisher_.tick(now, model_->wall_now());
   }
 
   [[nodiscard]] const Log& log_of(std::int32_t partition) const {
@@ -240,12 +240,12 @@ class Model::Process final : private OffsetSource, private LogLooks {
                   return IntakeClocks{kModelNow, kModelNow};
                 },
             .reject =
-                [](std::int32_t, const GapLog::Message&, const events::Rejected&) {
+                [](std::int32_t, const GapLog::GapMessage&, const events::Rejected&) {
                   ADD_FAILURE() << "everything in the log is an event";
                   return false;
                 },
             .filled =
-                [this](const GapSegment& segment, std::optional<Instant> newest) {
+                [this](const GapPiece& segment, std::optional<Instant> newest) {
                   if (newest) *newest += std::chrono::milliseconds{1};
                   gap_times_.filled(segment.partition, segment.from, newest);
                 }};
@@ -267,9 +267,9 @@ class Model::Process final : private OffsetSource, private LogLooks {
   }
 
   // Looks see the log as it is when they are made.
-  void ask(Question question) override {
+  void ask(LookQuestion question) override {
     const Log& log = log_of(question.partition);
-    Answer answer{.partition = question.partition, .ticket = question.ticket};
+    LookAnswer answer{.partition = question.partition, .ticket = question.ticket};
     answer.look = {.cluster = "c", .low = Log::kStart, .high = log.end()};
     for (const std::int64_t offset : question.offsets) {
       answer.look.found.push_back(
@@ -282,16 +282,16 @@ class Model::Process final : private OffsetSource, private LogLooks {
     }
     looks_.push_back(std::move(answer));
   }
-  std::optional<Answer> take() override {
+  std::optional<LookAnswer> take() override {
     if (looks_.empty() || (model_->faults_ && model_->chance(30))) return std::nullopt;
-    Answer answer = std::move(looks_.front());
+    LookAnswer answer = std::move(looks_.front());
     looks_.pop_front();
     return answer;
   }
 
   Model* model_;
   std::map<std::int32_t, LogBounds> bounds_;
-  std::deque<Answer> looks_;
+  std::deque<LookAnswer> looks_;
   PartitionSet partitions_;
   BatchWriter writer_;
   Coalescer coalescer_;

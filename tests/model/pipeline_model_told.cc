@@ -171,7 +171,7 @@ void Model::turn_other_updater() {
                              .partitions = 2,
                              .latest = after_all_events(),
                              .connections = epoch_});
-  other_updater_->poll(now_, wall_now());
+  other_updater_->tick(now_, wall_now());
 }
 
 }  // namespace fcap::updater::testing

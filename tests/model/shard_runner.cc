@@ -227,7 +227,7 @@ void ShardRunner::publish() {
   gap_times_.look(ends, news.latest);
   publisher_.set_open_gaps({.missing_before = gap_times_.missing_before()});
   publisher_.set_marks(std::move(news));
-  publisher_.poll(now_, ShardConfig::time_of(0));
+  publisher_.tick(now_, ShardConfig::time_of(0));
 }
 
 }  // namespace fcap::updater::testing

@@ -53,7 +53,7 @@ class ShardRunner {
   };
   /// A segment that is being read again.
   struct Fill {
-    ShardMarks::Segment what;
+    ShardMarks::MissingPiece what;
     std::uint64_t stamp;
     std::int64_t next;
     std::vector<Sent> sent = {};

@@ -6,7 +6,7 @@
 
 #include <librdkafka/rdkafka_mock.h>
 
-#include "kafka/client.h"
+#include "kafka/kafka_client.h"
 
 namespace fcap::kafka {
 
@@ -25,7 +25,7 @@ class Cluster {
     char text[256] = {};
     rd_kafka_conf_set(conf, "test.mock.num.brokers", std::to_string(brokers).c_str(), text,
                       sizeof text);
-    producer_ = Client::create(RD_KAFKA_PRODUCER, Ptr<rd_kafka_conf_t>(conf)).value();
+    producer_ = KafkaClient::create(RD_KAFKA_PRODUCER, Ptr<rd_kafka_conf_t>(conf)).value();
     mock_ = rd_kafka_handle_mock_cluster(producer_.get());
     rd_kafka_mock_topic_create(mock_, topic.c_str(), partitions, 1);
     for (int i = 0; i < messages; ++i) produce(topic, 0);
@@ -65,7 +65,7 @@ class Cluster {
   }
 
  private:
-  Client producer_;
+  KafkaClient producer_;
   rd_kafka_mock_cluster_t* mock_ = nullptr;
 };
 

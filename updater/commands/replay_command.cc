@@ -24,15 +24,15 @@ bool names_a_range(const ReplayFlags& flags) {
 
 }  // namespace
 
-int exit_code_of(ReplaySummary::End end) noexcept {
+int exit_code_of(ReplaySummary::ReplayEnd end) noexcept {
   switch (end) {
-    case ReplaySummary::End::kComplete:
+    case ReplaySummary::ReplayEnd::kComplete:
       return kExitOk;
-    case ReplaySummary::End::kStopped:
+    case ReplaySummary::ReplayEnd::kStopped:
       return kExitStopped;
-    case ReplaySummary::End::kMemory:
+    case ReplaySummary::ReplayEnd::kMemory:
       return kExitMemory;
-    case ReplaySummary::End::kLost:
+    case ReplaySummary::ReplayEnd::kLost:
       return kExitLost;
   }
   return kExitFailure;

@@ -11,6 +11,6 @@ namespace fcap::updater {
 int replay_command(const Settings& settings, const CommandLine& line, const std::stop_token& stop);
 
 /// How the process ends after a replay that ended like this.
-[[nodiscard]] int exit_code_of(ReplaySummary::End end) noexcept;
+[[nodiscard]] int exit_code_of(ReplaySummary::ReplayEnd end) noexcept;
 
 }  // namespace fcap::updater

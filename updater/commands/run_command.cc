@@ -20,7 +20,7 @@
 #include "base/background_thread.h"
 #include "base/clock.h"
 #include "events/event_decoder.h"
-#include "kafka/client.h"
+#include "kafka/kafka_client.h"
 #include "redis/redis_options_check.h"
 #include "sources/rule_refresher.h"
 #include "updater/commands/command_line.h"
@@ -275,14 +275,14 @@ void Daemon::start_beats() {
     const auto now = Health::Clock::now();
     config_->set_open_gaps(updater_->open_gaps());
     config_->set_marks(updater_->mark_news());
-    config_->poll(now, base::wall_now());
+    config_->tick(now, base::wall_now());
     if (!config_->refused().ok()) stop_.request_stop();
     if (now < due) return;
     if (due == Health::Clock::time_point{}) ServiceNotify::ready();
     due = now + interval;
     ServiceNotify::alive(status_line());
     say_restarted(now);
-    redis_watch_->poll(now);
+    redis_watch_->tick(now);
   };
   health_.on_beat(std::min<Health::Clock::duration>(interval, kGapsInterval), beat);
 }
@@ -349,7 +349,7 @@ RunEnd run_command(const Settings& settings, const SettingSources& sources,
     spdlog::error("{}", status.text());
     end.exit_code = status.code() == StatusCode::kInvalidArgument ? kExitUsage : kExitFailure;
   }
-  if (kafka::Client::is_left_behind()) {
+  if (kafka::KafkaClient::is_left_behind()) {
     // Everything is committed that could be. Other clients would not end any sooner.
     spdlog::warn("the Kafka client did not shut down in time; not waiting for it");
     spdlog::default_logger_raw()->flush();

@@ -72,16 +72,16 @@ void Compactor::on_users_written(std::span<const Written> written) noexcept {
 // The lock is held.
 void Compactor::note(const Written& written, std::uint64_t hash, Clock::time_point now) {
   switch (users_.note(written.key, hash, written.length_after_bytes, written.appended_bytes, now)) {
-    case WrittenUsers::Verdict::kRemembered:
+    case WrittenUsers::NoteOutcome::kRemembered:
       break;
-    case WrittenUsers::Verdict::kDue:
+    case WrittenUsers::NoteOutcome::kDue:
       if (due_.size() < options_.users.users_max) {
         due_.emplace_back(written.key);
       } else {
         metrics_->queue_overflows.add();
       }
       break;
-    case WrittenUsers::Verdict::kFull:
+    case WrittenUsers::NoteOutcome::kFull:
       metrics_->queue_overflows.add();
       break;
   }
@@ -119,7 +119,7 @@ bool Compactor::next_due(Clock::time_point quiet_until, std::string& key) {
 }
 
 void Compactor::start_due(Clock::time_point quiet_until) {
-  records_.pump();
+  records_.tick();
   while (!records_.full() && next_due(quiet_until, key_)) {
     const auto [running, first] = running_.try_emplace(key_, false);
     // One at a time: two would only be in each other's way, and an oversized record is costly.
@@ -136,8 +136,8 @@ void Compactor::done(const RecordCompactor::Done& record) {
   const auto running = running_.find(key_);
   const bool due_again = running->second;
   running_.erase(running);
-  const bool undone = record.outcome == RecordCompactor::Outcome::kFailed ||
-                      record.outcome == RecordCompactor::Outcome::kConflict;
+  const bool undone = record.outcome == RecordCompactor::CompactionOutcome::kFailed ||
+                      record.outcome == RecordCompactor::CompactionOutcome::kConflict;
   const std::lock_guard lock(mutex_);
   if (due_again && !undone) {
     due_.push_back(key_);

@@ -17,7 +17,7 @@ RecordCompactor::RecordCompactor(Store& store, const Options& options,
       metrics_(&metrics),
       on_done_(std::move(on_done)) {
   for (std::size_t i = 0; i < options_.in_flight_max; ++i) {
-    jobs_.push_back(std::make_unique<Job>());
+    jobs_.push_back(std::make_unique<CompactionJob>());
     jobs_.back()->owner = this;
     idle_.push_back(jobs_.back().get());
   }
@@ -26,7 +26,7 @@ RecordCompactor::RecordCompactor(Store& store, const Options& options,
 
 RecordCompactor::~RecordCompactor() {
   on_done_ = nullptr;
-  const auto give_back = [this](std::vector<Job*>& jobs) {
+  const auto give_back = [this](std::vector<CompactionJob*>& jobs) {
     idle_.insert(idle_.end(), jobs.begin(), jobs.end());
     jobs.clear();
   };
@@ -43,9 +43,9 @@ void RecordCompactor::set_rules(std::shared_ptr<const RuleSet> rules) noexcept {
   rules_ = std::move(rules);
 }
 
-void RecordCompactor::Job::complete(const StoreOutcome& outcome) noexcept {
+void RecordCompactor::CompactionJob::complete(const StoreOutcome& outcome) noexcept {
   code = outcome.code;
-  if (stage == Stage::kRead) record.assign(outcome.record);
+  if (stage == CompactionStage::kRead) record.assign(outcome.record);
   // Under the lock to the end: once the job is ready, its owner may be gone.
   const std::lock_guard lock(owner->mutex_);
   owner->ready_.push_back(this);
@@ -53,7 +53,7 @@ void RecordCompactor::Job::complete(const StoreOutcome& outcome) noexcept {
 }
 
 void RecordCompactor::start(std::string_view key, bool rewrite) {
-  Job& job = *idle_.back();
+  CompactionJob& job = *idle_.back();
   idle_.pop_back();
   job.key.assign(key);
   job.rewrite = rewrite;
@@ -65,21 +65,21 @@ void RecordCompactor::start(std::string_view key, bool rewrite) {
   }
 }
 
-void RecordCompactor::read(Job& job) {
+void RecordCompactor::read(CompactionJob& job) {
   ++job.attempts;
-  job.stage = Stage::kRead;
+  job.stage = CompactionStage::kRead;
   store_->get(job.key, Clock::now() + options_.deadline, job);
 }
 
-void RecordCompactor::pump() {
+void RecordCompactor::tick() {
   bool group_ended = false;
   {
     const std::lock_guard lock(mutex_);
     working_.swap(ready_);
     group_ended = std::exchange(group_ended_, false);
   }
-  for (Job* job : working_) {
-    if (job->stage == Stage::kExchanged) {
+  for (CompactionJob* job : working_) {
+    if (job->stage == CompactionStage::kExchanged) {
       exchanged(*job);
     } else if (prepare(*job)) {
       exchange(*job);
@@ -104,14 +104,15 @@ Instant RecordCompactor::expiry() const noexcept {
   return newest + options_.retention;
 }
 
-bool RecordCompactor::prepare(Job& job) {
-  const auto over = [this, &job](Outcome outcome) {
+bool RecordCompactor::prepare(CompactionJob& job) {
+  const auto over = [this, &job](CompactionOutcome outcome) {
     finish(job, outcome);
     return false;
   };
-  if (job.code == StoreCode::kNotFound) return over(Outcome::kMissing);
-  if (job.code != StoreCode::kOk) return over(Outcome::kFailed);
-  if (ledger_.decode(job.record) != ledger::DecodeCode::kOk) return over(Outcome::kUndecodable);
+  if (job.code == StoreCode::kNotFound) return over(CompactionOutcome::kMissing);
+  if (job.code != StoreCode::kOk) return over(CompactionOutcome::kFailed);
+  if (ledger_.decode(job.record) != ledger::DecodeCode::kOk)
+    return over(CompactionOutcome::kUndecodable);
   metrics_->unknown_frames.add(ledger_.unknown_frames());
 
   ledger::CompactOptions options;
@@ -124,7 +125,7 @@ bool RecordCompactor::prepare(Job& job) {
   std::optional<rules::KeepNeeded> keep;
   if (rules_) options.keep = &keep.emplace(rules_);
   ledger::Compacted compacted = ledger::compact(ledger_, job.record, options);
-  if (compacted.record == job.record && !job.rewrite) return over(Outcome::kUnneeded);
+  if (compacted.record == job.record && !job.rewrite) return over(CompactionOutcome::kUnneeded);
   metrics_->entries_expired.add(compacted.expired_entries);
   metrics_->entries_dropped.add(compacted.dropped_entries);
 
@@ -134,8 +135,8 @@ bool RecordCompactor::prepare(Job& job) {
   return true;
 }
 
-void RecordCompactor::exchange(Job& job) {
-  job.stage = Stage::kExchanged;
+void RecordCompactor::exchange(CompactionJob& job) {
+  job.stage = CompactionStage::kExchanged;
   // A record means the union of its frames, so appends that arrive meanwhile may follow the
   // compacted part. Otherwise a user who is written to all the time would never be compacted.
   store_->compare_and_set({.key = job.key,
@@ -146,40 +147,40 @@ void RecordCompactor::exchange(Job& job) {
                           Clock::now() + options_.deadline, job);
 }
 
-void RecordCompactor::exchanged(Job& job) {
-  if (job.code == StoreCode::kOk) return finish(job, Outcome::kCompacted);
-  if (job.code != StoreCode::kConflict) return finish(job, Outcome::kFailed);
+void RecordCompactor::exchanged(CompactionJob& job) {
+  if (job.code == StoreCode::kOk) return finish(job, CompactionOutcome::kCompacted);
+  if (job.code != StoreCode::kConflict) return finish(job, CompactionOutcome::kFailed);
   metrics_->compaction_conflicts.add();
-  if (job.attempts >= options_.attempts_max) return finish(job, Outcome::kConflict);
+  if (job.attempts >= options_.attempts_max) return finish(job, CompactionOutcome::kConflict);
   read(job);
 }
 
-void RecordCompactor::finish(Job& job, Outcome outcome) {
-  const bool compacted = outcome == Outcome::kCompacted;
+void RecordCompactor::finish(CompactionJob& job, CompactionOutcome outcome) {
+  const bool compacted = outcome == CompactionOutcome::kCompacted;
   const Done done{.key = job.key,
                   .rewrite = job.rewrite,
                   .outcome = outcome,
                   .bytes_before = job.record.size(),
                   .bytes_after = compacted ? job.desired.size() : job.record.size()};
   switch (outcome) {
-    case Outcome::kCompacted:
+    case CompactionOutcome::kCompacted:
       metrics_->compactions.add();
       metrics_->repeated_ids.add(job.repeated_ids);
       if (done.bytes_before > done.bytes_after) {
         metrics_->compaction_bytes_saved.add(done.bytes_before - done.bytes_after);
       }
       break;
-    case Outcome::kUnneeded:
-    case Outcome::kMissing:
+    case CompactionOutcome::kUnneeded:
+    case CompactionOutcome::kMissing:
       metrics_->compaction_unneeded.add();
       break;
-    case Outcome::kUndecodable:
+    case CompactionOutcome::kUndecodable:
       metrics_->undecodable_records.add();
       break;
-    case Outcome::kFailed:
+    case CompactionOutcome::kFailed:
       metrics_->compaction_failures.add();
       break;
-    case Outcome::kConflict:
+    case CompactionOutcome::kConflict:
       break;  // each one was counted
   }
   if (on_done_) on_done_(done);

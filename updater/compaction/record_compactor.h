@@ -38,7 +38,7 @@ namespace fcap::updater {
 /// group in which a record has changed is put back one by one, by compare-and-set, which passes
 /// over appends; so is everything without WatchedRecords, none waiting for another.
 ///
-/// Thread safety: one thread calls start(), pump() and wait(); the store's completions come from
+/// Thread safety: one thread calls start(), tick() and wait(); the store's completions come from
 /// anywhere.
 class RecordCompactor {
  public:
@@ -57,7 +57,7 @@ class RecordCompactor {
     std::uint32_t attempts_max = 3;
   };
 
-  enum class Outcome : std::uint8_t {
+  enum class CompactionOutcome : std::uint8_t {
     kCompacted,    ///< put back, smaller or with an expiry
     kUnneeded,     ///< it is compact as it is
     kMissing,      ///< there is no such record
@@ -68,7 +68,7 @@ class RecordCompactor {
   struct Done {
     std::string_view key;
     bool rewrite;  ///< as given to start()
-    Outcome outcome;
+    CompactionOutcome outcome;
     std::size_t bytes_before;
     std::size_t bytes_after;
   };
@@ -99,13 +99,13 @@ class RecordCompactor {
   void start(std::string_view key, bool rewrite = false);
 
   /// Does what has become possible; calls back for each record that is done.
-  void pump();
-  /// Returns when there is something for pump(), or at `until`.
+  void tick();
+  /// Returns when there is something for tick(), or at `until`.
   void wait(Clock::time_point until);
 
  private:
-  enum class Stage : std::uint8_t { kRead, kExchanged };
-  struct Job final : StoreCompletion {
+  enum class CompactionStage : std::uint8_t { kRead, kExchanged };
+  struct CompactionJob final : StoreCompletion {
     void complete(const StoreOutcome& outcome) noexcept override;
     RecordCompactor* owner = nullptr;
     std::string key;
@@ -116,7 +116,7 @@ class RecordCompactor {
     std::string desired;
     Instant desired_expiry;
     std::uint32_t repeated_ids = 0;
-    Stage stage = Stage::kRead;
+    CompactionStage stage = CompactionStage::kRead;
     StoreCode code = StoreCode::kOk;
   };
   /// Jobs that are read, and then put back, together.
@@ -125,21 +125,21 @@ class RecordCompactor {
                    std::optional<Instant> expire_at) noexcept override;
     void on_done(StoreCode code) noexcept override;
     RecordCompactor* owner = nullptr;
-    std::vector<Job*> jobs;  // none: not under way
-    Stage stage = Stage::kRead;
+    std::vector<CompactionJob*> jobs;  // none: not under way
+    CompactionStage stage = CompactionStage::kRead;
     StoreCode code = StoreCode::kOk;
   };
 
-  void read(Job& job);
+  void read(CompactionJob& job);
   /// Whether the record is to be put back as `desired`; otherwise it is finished.
-  [[nodiscard]] bool prepare(Job& job);
-  void exchange(Job& job);
-  void exchanged(Job& job);
+  [[nodiscard]] bool prepare(CompactionJob& job);
+  void exchange(CompactionJob& job);
+  void exchanged(CompactionJob& job);
   void start_group();
   void end_group();
   void replace_group();
   void part_group();
-  void finish(Job& job, Outcome outcome);
+  void finish(CompactionJob& job, CompactionOutcome outcome);
   [[nodiscard]] Instant expiry() const noexcept;
 
   Store* store_;
@@ -151,10 +151,10 @@ class RecordCompactor {
   std::shared_ptr<const RuleSet> rules_;
   ledger::Ledger ledger_;
 
-  std::vector<std::unique_ptr<Job>> jobs_;
-  std::vector<Job*> idle_;
-  std::vector<Job*> working_;   // scratch of pump()
-  std::vector<Job*> gathered_;  // for the next group
+  std::vector<std::unique_ptr<CompactionJob>> jobs_;
+  std::vector<CompactionJob*> idle_;
+  std::vector<CompactionJob*> working_;   // scratch of tick()
+  std::vector<CompactionJob*> gathered_;  // for the next group
   Group group_;
   std::vector<std::string_view> keys_;                  // scratch of start_group()
   std::vector<redis::WatchedRecords::Change> changes_;  // scratch of replace_group()
@@ -162,8 +162,8 @@ class RecordCompactor {
 
   std::mutex mutex_;
   std::condition_variable ready_changed_;
-  std::vector<Job*> ready_;   // guarded by mutex_
-  bool group_ended_ = false;  // guarded by mutex_
+  std::vector<CompactionJob*> ready_;  // guarded by mutex_
+  bool group_ended_ = false;           // guarded by mutex_
 };
 
 }  // namespace fcap::updater

@@ -13,7 +13,7 @@ constexpr std::chrono::minutes kWatchAgainAfter{1};
 
 void RecordCompactor::Group::on_record(std::size_t index, const StoreOutcome& outcome,
                                        std::optional<Instant> expire_at) noexcept {
-  Job& job = *jobs[index];
+  CompactionJob& job = *jobs[index];
   job.code = outcome.code;
   job.record.assign(outcome.record);
   job.expire_at = expire_at;
@@ -30,30 +30,33 @@ void RecordCompactor::Group::on_done(StoreCode ended) noexcept {
 void RecordCompactor::start_group() {
   if (!group_.jobs.empty() || gathered_.empty()) return;
   group_.jobs.swap(gathered_);
-  group_.stage = Stage::kRead;
+  group_.stage = CompactionStage::kRead;
   keys_.clear();
-  for (const Job* job : group_.jobs) keys_.emplace_back(job->key);
+  for (const CompactionJob* job : group_.jobs) keys_.emplace_back(job->key);
   watched_->read(keys_, Clock::now() + options_.deadline, group_);
 }
 
 void RecordCompactor::end_group() {
   if (group_.code == StoreCode::kOk) {
-    if (group_.stage == Stage::kRead) return replace_group();
-    for (Job* job : std::exchange(group_.jobs, {})) finish(*job, Outcome::kCompacted);
+    if (group_.stage == CompactionStage::kRead) return replace_group();
+    for (CompactionJob* job : std::exchange(group_.jobs, {}))
+      finish(*job, CompactionOutcome::kCompacted);
     return;
   }
   const bool refused = group_.code == StoreCode::kServerError;
-  if (refused && group_.stage == Stage::kRead) watch_again_at_ = Clock::now() + kWatchAgainAfter;
+  if (refused && group_.stage == CompactionStage::kRead)
+    watch_again_at_ = Clock::now() + kWatchAgainAfter;
   if (refused || group_.code == StoreCode::kConflict) return part_group();
-  for (Job* job : std::exchange(group_.jobs, {})) finish(*job, Outcome::kFailed);
+  for (CompactionJob* job : std::exchange(group_.jobs, {}))
+    finish(*job, CompactionOutcome::kFailed);
 }
 
 void RecordCompactor::replace_group() {
-  std::erase_if(group_.jobs, [this](Job* job) { return !prepare(*job); });
+  std::erase_if(group_.jobs, [this](CompactionJob* job) { return !prepare(*job); });
   if (group_.jobs.empty()) return;
-  group_.stage = Stage::kExchanged;
+  group_.stage = CompactionStage::kExchanged;
   changes_.clear();
-  for (const Job* job : group_.jobs) {
+  for (const CompactionJob* job : group_.jobs) {
     // Redis executes it only if the expiry is still that one.
     changes_.push_back(
         {.key = job->key,
@@ -65,8 +68,8 @@ void RecordCompactor::replace_group() {
 
 // What Redis does not do for all of them is done one by one.
 void RecordCompactor::part_group() {
-  for (Job* job : std::exchange(group_.jobs, {})) {
-    if (group_.stage == Stage::kRead) {
+  for (CompactionJob* job : std::exchange(group_.jobs, {})) {
+    if (group_.stage == CompactionStage::kRead) {
       read(*job);
     } else {
       exchange(*job);

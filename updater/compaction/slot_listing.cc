@@ -16,7 +16,7 @@ constexpr std::size_t kKeysMax = 1'000'000;
 
 }  // namespace
 
-struct SlotListing::Waiting {
+struct SlotListing::RunningListings {
   std::mutex mutex;
   std::condition_variable changed;
   std::size_t outstanding = 0;  // guarded by mutex
@@ -90,7 +90,7 @@ void SlotListing::on_done(redis::TransportCode code) noexcept {
 
 void list_slots(redis::Client& client, std::span<SlotListing* const> listings,
                 std::chrono::milliseconds deadline) {
-  SlotListing::Waiting waiting;
+  SlotListing::RunningListings waiting;
   waiting.outstanding = listings.size();
   for (SlotListing* const listing : listings) {
     listing->waiting_ = &waiting;

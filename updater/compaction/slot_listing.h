@@ -37,7 +37,7 @@ class SlotListing final : public redis::Request {
  private:
   friend void list_slots(redis::Client& client, std::span<SlotListing* const> listings,
                          std::chrono::milliseconds deadline);
-  struct Waiting;
+  struct RunningListings;
 
   void append_query();
   void take_keys(const redis::Reply& reply);
@@ -45,7 +45,7 @@ class SlotListing final : public redis::Request {
 
   std::uint32_t query_index_ = 0;
   bool failed_ = false;
-  Waiting* waiting_ = nullptr;
+  RunningListings* waiting_ = nullptr;
 };
 
 /// Sends what they ask, and waits for all answers.

@@ -107,16 +107,16 @@ void Sweep::sweep_keys(std::span<const std::string> keys, const std::stop_token&
   for (std::size_t i = 0; i < keys.size() && !stop.stop_requested(); ++i) {
     while (records_.full()) {
       records_.wait(Clock::now() + options_.deadline);
-      records_.pump();
+      records_.tick();
     }
     ++summary_.records;
     records_.start(keys[i], without_expiry_[i]);
-    records_.pump();
+    records_.tick();
   }
 }
 
 void Sweep::count(const RecordCompactor::Done& done) {
-  using Outcome = RecordCompactor::Outcome;
+  using Outcome = RecordCompactor::CompactionOutcome;
   summary_.bytes_before += done.bytes_before;
   summary_.bytes_after += done.bytes_after;
   switch (done.outcome) {
@@ -147,7 +147,7 @@ void Sweep::keep_pace(const std::stop_token& stop) {
       began_ + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   while (!stop.stop_requested() && Clock::now() < due) {
     records_.wait(std::min<Clock::time_point>(due, Clock::now() + kNapMax));
-    records_.pump();
+    records_.tick();
     report(Clock::now());
   }
 }
@@ -191,7 +191,7 @@ Result<SweepSummary> Sweep::run(const std::stop_token& stop) {
   }
   while (records_.in_flight() > 0) {
     records_.wait(Clock::now() + options_.deadline);
-    records_.pump();
+    records_.tick();
   }
   summary_.complete = source_->over() && !stop.stop_requested();
   summary_.elapsed = std::chrono::duration_cast<milliseconds>(Clock::now() - began_);

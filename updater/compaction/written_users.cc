@@ -20,7 +20,7 @@ WrittenUsers::WrittenUsers(const Limits& limits)
   limits_.users_max = std::min<std::size_t>(limits_.users_max, kNone - 1);
 }
 
-bool WrittenUsers::is_due(const Place& place, std::size_t length_bytes) const noexcept {
+bool WrittenUsers::is_due(const WrittenUser& place, std::size_t length_bytes) const noexcept {
   const auto allowed = [this](std::size_t base_bytes) {
     return std::max(static_cast<double>(limits_.tail_bytes_min),
                     limits_.tail_share * static_cast<double>(base_bytes));
@@ -44,40 +44,40 @@ void WrittenUsers::prefetch_place(std::uint64_t hash) const noexcept {
   if (index == kNone) return;
   const char* const place = reinterpret_cast<const char*>(&places_[index]);
   __builtin_prefetch(place);
-  __builtin_prefetch(place + sizeof(Place) - 1);
+  __builtin_prefetch(place + sizeof(WrittenUser) - 1);
 }
 
 void WrittenUsers::prefetch_neighbours(std::uint64_t hash) const noexcept {
   const std::uint32_t index = buckets_[hash & (buckets_.size() - 1)];
   if (index == kNone) return;
-  const Place& place = places_[index];
+  const WrittenUser& place = places_[index];
   if (place.older != kNone) __builtin_prefetch(&places_[place.older].older);
   if (place.newer != kNone) __builtin_prefetch(&places_[place.newer].older);
   if (place.next != kNone) __builtin_prefetch(&places_[place.next].hash);
 }
 
-WrittenUsers::Verdict WrittenUsers::note(std::string_view key, std::uint64_t hash,
-                                         std::size_t length_after_bytes, std::size_t appended_bytes,
-                                         Clock::time_point now) {
+WrittenUsers::NoteOutcome WrittenUsers::note(std::string_view key, std::uint64_t hash,
+                                             std::size_t length_after_bytes,
+                                             std::size_t appended_bytes, Clock::time_point now) {
   std::uint32_t index = find(hash);
   if (index == kNone) {
-    if (size_ >= limits_.users_max) return Verdict::kFull;
+    if (size_ >= limits_.users_max) return NoteOutcome::kFull;
     index = add(key, hash);
     places_[index].tail_bytes = 0;
   } else {
     unlink(index);
   }
   link_newest(index);
-  Place& place = places_[index];
+  WrittenUser& place = places_[index];
   place.last_write = now;
   place.tail_bytes = clamp_bytes(place.tail_bytes + std::min(appended_bytes, length_after_bytes));
   // Shorter than what is remembered: something else has compacted it, and what was appended now is
   // all the tail there can be.
   if (place.tail_bytes > length_after_bytes) place.tail_bytes = clamp_bytes(appended_bytes);
   place.base_bytes = clamp_bytes(length_after_bytes - place.tail_bytes);
-  if (!is_due(place, length_after_bytes)) return Verdict::kRemembered;
+  if (!is_due(place, length_after_bytes)) return NoteOutcome::kRemembered;
   remove(index);
-  return Verdict::kDue;
+  return NoteOutcome::kDue;
 }
 
 bool WrittenUsers::remember(std::string_view key, Clock::time_point now) {
@@ -85,7 +85,7 @@ bool WrittenUsers::remember(std::string_view key, Clock::time_point now) {
   if (find(hash) != kNone) return true;
   if (size_ >= limits_.users_max) return false;
   const std::uint32_t index = add(key, hash);
-  Place& place = places_[index];
+  WrittenUser& place = places_[index];
   place.base_bytes = 0;
   place.tail_bytes = 0;
   place.last_write = now;
@@ -117,7 +117,7 @@ std::uint32_t WrittenUsers::add(std::string_view key, std::uint64_t hash) {
   } else {
     free_ = places_[index].next;
   }
-  Place& place = places_[index];
+  WrittenUser& place = places_[index];
   place.key.assign(key);
   place.hash = hash;
   place.next = bucket(hash);
@@ -144,7 +144,7 @@ void WrittenUsers::link_newest(std::uint32_t index) noexcept {
 }
 
 void WrittenUsers::unlink(std::uint32_t index) noexcept {
-  const Place& place = places_[index];
+  const WrittenUser& place = places_[index];
   (place.older == kNone ? oldest_ : places_[place.older].newer) = place.newer;
   (place.newer == kNone ? newest_ : places_[place.newer].older) = place.older;
 }

@@ -29,7 +29,7 @@ class WrittenUsers {
 
   explicit WrittenUsers(const Limits& limits);
 
-  enum class Verdict : std::uint8_t {
+  enum class NoteOutcome : std::uint8_t {
     kRemembered,
     kDue,   ///< it is to be compacted now, and is no longer in the table
     kFull,  ///< no room: it is not in the table
@@ -43,10 +43,10 @@ class WrittenUsers {
   void prefetch_neighbours(std::uint64_t hash) const noexcept;
 
   /// A record was appended to. `now` never goes back.
-  Verdict note(std::string_view key, std::uint64_t hash, std::size_t length_after_bytes,
-               std::size_t appended_bytes, Clock::time_point now);
-  Verdict note(std::string_view key, std::size_t length_after_bytes, std::size_t appended_bytes,
-               Clock::time_point now) {
+  NoteOutcome note(std::string_view key, std::uint64_t hash, std::size_t length_after_bytes,
+                   std::size_t appended_bytes, Clock::time_point now);
+  NoteOutcome note(std::string_view key, std::size_t length_after_bytes, std::size_t appended_bytes,
+                   Clock::time_point now) {
     return note(key, hash_of(key), length_after_bytes, appended_bytes, now);
   }
 
@@ -60,7 +60,7 @@ class WrittenUsers {
 
  private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
-  struct Place {
+  struct WrittenUser {
     std::string key;
     std::uint64_t hash = 0;
     std::uint32_t base_bytes = 0;
@@ -72,7 +72,7 @@ class WrittenUsers {
   };
 
   [[nodiscard]] std::uint32_t find(std::uint64_t hash) const noexcept;
-  [[nodiscard]] bool is_due(const Place& place, std::size_t length_bytes) const noexcept;
+  [[nodiscard]] bool is_due(const WrittenUser& place, std::size_t length_bytes) const noexcept;
   std::uint32_t add(std::string_view key, std::uint64_t hash);
   void remove(std::uint32_t index) noexcept;
   void link_newest(std::uint32_t index) noexcept;
@@ -84,7 +84,7 @@ class WrittenUsers {
   }
 
   Limits limits_;
-  std::vector<Place> places_;
+  std::vector<WrittenUser> places_;
   std::vector<std::uint32_t> buckets_;  // a power of two
   std::uint32_t free_ = kNone;
   std::uint32_t oldest_ = kNone;

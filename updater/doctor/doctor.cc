@@ -17,13 +17,13 @@
 namespace fcap::updater {
 namespace {
 
-std::string_view level_word(Finding::Level level) noexcept {
+std::string_view level_word(Finding::FindingLevel level) noexcept {
   switch (level) {
-    case Finding::Level::kOk:
+    case Finding::FindingLevel::kOk:
       return "ok";
-    case Finding::Level::kWarning:
+    case Finding::FindingLevel::kWarning:
       return "warning";
-    case Finding::Level::kError:
+    case Finding::FindingLevel::kError:
       return "error";
   }
   return "error";
@@ -32,10 +32,10 @@ std::string_view level_word(Finding::Level level) noexcept {
 void check_signing_keys(const SignatureSettings& signatures, Findings& findings) {
   if (signatures.key_file.empty()) return;
   const auto keys = SigningKeys::read(signatures.key_file);
-  findings.push_back(keys.ok() ? Finding{Finding::Level::kOk, "files",
+  findings.push_back(keys.ok() ? Finding{Finding::FindingLevel::kOk, "files",
                                          fmt::format("signatures.key_file holds the keys {}",
                                                      fmt::join(keys.value()->ids(), ", "))}
-                               : Finding{Finding::Level::kError, "files",
+                               : Finding{Finding::FindingLevel::kError, "files",
                                          "signatures.key_file: " + keys.status().text()});
 }
 
@@ -51,8 +51,9 @@ Findings check_servers(const Settings& settings) {
 }
 
 bool must_change(const Findings& findings) noexcept {
-  return std::ranges::any_of(
-      findings, [](const Finding& finding) { return finding.level == Finding::Level::kError; });
+  return std::ranges::any_of(findings, [](const Finding& finding) {
+    return finding.level == Finding::FindingLevel::kError;
+  });
 }
 
 std::string findings_text(const Findings& findings) {

@@ -49,7 +49,7 @@ class KafkaDoctor {
   }
 
  private:
-  using Level = Finding::Level;
+  using Level = Finding::FindingLevel;
 
   void say(Level level, std::string text) {
     findings_.push_back({level, "kafka", std::move(text)});
@@ -162,7 +162,7 @@ void check_kafka_cluster(const Settings& settings, Findings& findings) {
   auto questions = kafka::TopicQuestions::open(kafka_connection(settings.kafka),
                                                settings.kafka.group_id, kKafkaAnswersWithin);
   if (!questions.ok()) {
-    findings.push_back({Finding::Level::kError, "kafka", questions.status().text()});
+    findings.push_back({Finding::FindingLevel::kError, "kafka", questions.status().text()});
     return;
   }
   KafkaDoctor(settings, *questions.value(), findings).look();

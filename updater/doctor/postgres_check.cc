@@ -40,7 +40,7 @@ class PostgresDoctor {
   }
 
  private:
-  using Level = Finding::Level;
+  using Level = Finding::FindingLevel;
 
   static postgres::PgWait wait() {
     return {.deadline = std::chrono::steady_clock::now() + kPostgresAnswersWithin};
@@ -125,8 +125,8 @@ void PostgresDoctor::look_at_rules() {
 
 void check_postgres_server(const Settings& settings, Findings& findings) {
   if (settings.postgres.conninfo.empty()) {
-    findings.push_back(
-        {Finding::Level::kOk, "postgres", "postgres.conninfo is empty: PostgreSQL is not used"});
+    findings.push_back({Finding::FindingLevel::kOk, "postgres",
+                        "postgres.conninfo is empty: PostgreSQL is not used"});
     return;
   }
   PostgresDoctor(conninfo_with_password(settings.postgres), findings).look();

@@ -38,7 +38,7 @@ constexpr std::chrono::minutes kSkewFatal{1};
 constexpr std::chrono::minutes kProbeLife{1};
 
 // A reply that outlives its call.
-struct Answer {
+struct KeptReply {
   redis::Reply::Kind kind = redis::Reply::Kind::kNil;
   std::string text;
   std::vector<std::string> elements;
@@ -46,23 +46,23 @@ struct Answer {
 };
 
 // A server, and a user that cannot exist whose record it would hold.
-struct Place {
+struct ProbedServer {
   std::string node;  // its address, in a cluster
   std::string user;
 };
 
 // The server, or all masters of a cluster: each has accounts, a clock and settings of its own.
-std::vector<Place> places_of(const redis::Client& client) {
+std::vector<ProbedServer> places_of(const redis::Client& client) {
   const std::string user = "!fcap-doctor";
   if (!client.is_cluster()) return {{.node = {}, .user = user}};
-  std::vector<Place> places;
+  std::vector<ProbedServer> places;
   for (const redis::ClusterShard& shard : client.shards()) {
     const auto has = [&shard](std::uint16_t slot) {
       return std::ranges::any_of(shard.slots, [slot](const redis::SlotRange& range) {
         return range.first <= slot && slot <= range.last;
       });
     };
-    Place& place = places.emplace_back(Place{.node = shard.address, .user = user});
+    ProbedServer& place = places.emplace_back(ProbedServer{.node = shard.address, .user = user});
     for (int n = 1; !has(redis::slot_of("{" + place.user + "}")); ++n) {
       place.user = fmt::format("{}-{}", user, n);
     }
@@ -73,7 +73,8 @@ std::vector<Place> places_of(const redis::Client& client) {
 // What is found out about one place.
 class RedisDoctor {
  public:
-  RedisDoctor(const Settings& settings, redis::Client& client, Place place, Findings& findings)
+  RedisDoctor(const Settings& settings, redis::Client& client, ProbedServer place,
+              Findings& findings)
       : settings_(settings), client_(client), place_(std::move(place)), findings_(findings) {
     ledger::user_key(settings.ledger.key_prefix, place_.user, user_key_);
   }
@@ -86,13 +87,13 @@ class RedisDoctor {
   void look_at_config();
 
  private:
-  using Level = Finding::Level;
+  using Level = Finding::FindingLevel;
 
   void say(Level level, std::string text) {
     if (!place_.node.empty()) text = fmt::format("node {}: {}", place_.node, text);
     findings_.push_back({level, "redis", std::move(text)});
   }
-  std::optional<Answer> ask(const std::vector<std::string>& words, std::string_view key = {});
+  std::optional<KeptReply> ask(const std::vector<std::string>& words, std::string_view key = {});
   void look_at_info();
   void look_at_clock();
   void look_at_rights();
@@ -106,19 +107,19 @@ class RedisDoctor {
 
   const Settings& settings_;
   redis::Client& client_;
-  const Place place_;
+  const ProbedServer place_;
   std::string user_key_;
   Findings& findings_;
   bool all_allowed_ = true;
 };
 
-std::optional<Answer> RedisDoctor::ask(const std::vector<std::string>& words,
-                                       std::string_view key) {
+std::optional<KeptReply> RedisDoctor::ask(const std::vector<std::string>& words,
+                                          std::string_view key) {
   const redis::BlockingCall call{{words.begin(), words.end()}, key.empty() ? user_key_ : key};
-  std::optional<Answer> answer;
+  std::optional<KeptReply> answer;
   redis::call_and_wait(client_, std::span(&call, 1), kAnswerWithin,
                        [&](std::size_t, const redis::Reply& reply) {
-                         answer = Answer{reply.kind, std::string(reply.text), {}};
+                         answer = KeptReply{reply.kind, std::string(reply.text), {}};
                          for (const redis::Reply& element : reply.elements) {
                            answer->elements.emplace_back(element.text);
                          }
@@ -195,7 +196,7 @@ void RedisDoctor::may_run_script(const std::string& key) {
 }
 
 void RedisDoctor::may_watch(std::string_view key) {
-  struct Read final : redis::WatchedRecords::Completion {
+  struct WatchedRead final : redis::WatchedRecords::Completion {
     void on_record(std::size_t, const StoreOutcome&, std::optional<Instant>) noexcept override {}
     void on_done(StoreCode ended) noexcept override {
       code = ended;
@@ -204,7 +205,7 @@ void RedisDoctor::may_watch(std::string_view key) {
     StoreCode code = StoreCode::kOk;
     std::binary_semaphore done{0};
   };
-  Read read;
+  WatchedRead read;
   const auto records = redis::make_watched_records(client_);
   if (!records) return;
   records->read(std::span(&key, 1), steady_clock::now() + kAnswerWithin, read);
@@ -274,7 +275,7 @@ void RedisDoctor::look_at_config() {
 
 void check_redis_server(const Settings& settings, Findings& findings) {
   const auto say = [&](std::string text) {
-    findings.push_back({Finding::Level::kError, "redis", std::move(text)});
+    findings.push_back({Finding::FindingLevel::kError, "redis", std::move(text)});
   };
   auto client = redis::Client::create(redis_options(settings, {}));
   if (!client.ok()) return say(client.status().text());
@@ -287,8 +288,8 @@ void check_redis_server(const Settings& settings, Findings& findings) {
     return say(fmt::format("redis.addresses {}: no connection: {}",
                            redis::place_of(redis_options(settings, {})), error));
   }
-  const std::vector<Place> places = places_of(*client.value());
-  for (const Place& place : places) {
+  const std::vector<ProbedServer> places = places_of(*client.value());
+  for (const ProbedServer& place : places) {
     RedisDoctor(settings, *client.value(), place, findings).look();
   }
   RedisDoctor(settings, *client.value(), {.node = {}, .user = places.front().user}, findings)

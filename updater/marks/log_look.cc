@@ -8,9 +8,9 @@
 namespace fcap::updater {
 
 LogVerdict judge_log(const KnownLog& known, const LogLook& look) {
-  using Is = LogVerdict::Is;
+  using LogMatch = LogVerdict::LogMatch;
   const auto another = [&known](std::string why) {
-    return LogVerdict{.is = Is::kAnother, .why = std::move(why), .shown_by = known.points};
+    return LogVerdict{.is = LogMatch::kAnother, .why = std::move(why), .shown_by = known.points};
   };
   if (!known.cluster.empty() && !look.cluster.empty() && known.cluster != look.cluster) {
     return another(fmt::format("it is in cluster {}; the log read before was in cluster {}",
@@ -36,16 +36,16 @@ LogVerdict judge_log(const KnownLog& known, const LogLook& look) {
     verdict.shown_by.push_back(point);
   }
   if (verdict.newest || known.points.empty()) return verdict;
-  return {Is::kUnknown,
+  return {LogMatch::kUnknown,
           fmt::format("the message at offset {}, which would identify it, no longer exists",
                       known.points.back().offset)};
 }
 
 LogVerdict judge_mark(const KnownLog& mark, const LogLook& look) {
-  using Is = LogVerdict::Is;
+  using LogMatch = LogVerdict::LogMatch;
   LogVerdict verdict = judge_log(mark, look);
-  if (verdict.is == Is::kSame && mark.points.empty() && look.low < mark.position) {
-    verdict = {Is::kUnproven,
+  if (verdict.is == LogMatch::kSame && mark.points.empty() && look.low < mark.position) {
+    verdict = {LogMatch::kUnproven,
                fmt::format("it names no message, and the log has some from {} on", look.low)};
   }
   return verdict;

@@ -26,12 +26,12 @@ struct LogLook {
 /// Thread safety: one thread calls it.
 class LogLooks {
  public:
-  struct Question {
+  struct LookQuestion {
     std::int32_t partition = 0;
     std::uint64_t ticket = 0;
     std::vector<std::int64_t> offsets = {};
   };
-  struct Answer {
+  struct LookAnswer {
     std::int32_t partition = 0;
     std::uint64_t ticket = 0;
     Status status = {};  ///< not ok: the look failed
@@ -39,9 +39,9 @@ class LogLooks {
   };
 
   /// Each question is answered once, within some seconds.
-  virtual void ask(Question question) = 0;
+  virtual void ask(LookQuestion question) = 0;
   /// The next answer, if there is one.
-  virtual std::optional<Answer> take() = 0;
+  virtual std::optional<LookAnswer> take() = 0;
 
  protected:
   ~LogLooks() = default;
@@ -49,13 +49,13 @@ class LogLooks {
 
 /// Whether a log is the one that was read before.
 struct LogVerdict {
-  enum class Is : std::uint8_t {
+  enum class LogMatch : std::uint8_t {
     kSame,
     kUnknown,   ///< every message that would identify it is gone; nothing shows another log
     kUnproven,  ///< judge_mark() only: the mark names no message, though the log has older ones
     kAnother,
   };
-  Is is = Is::kSame;
+  LogMatch is = LogMatch::kSame;
   std::string why = {};                 ///< not kSame: for people
   std::optional<LogPoint> newest = {};  ///< kSame: the last of the messages that were found again
   /// The messages that show it: what names one of them is about the same log. kSame: those that

@@ -37,39 +37,39 @@ LogPoint point_of(const rd_kafka_message_t& message) {
 
 // What the prober and its thread share.
 struct LogProber::State {
-  explicit State(std::unique_ptr<kafka::LoneConsumer> made) : consumer(std::move(made)) {}
+  explicit State(std::unique_ptr<kafka::GrouplessConsumer> made) : consumer(std::move(made)) {}
 
   void run();
   bool stopping();
-  void look(const std::vector<Question>& asked);
-  Result<kafka::LoneConsumer::Leaders> find_leaders(const std::vector<Question>& asked);
-  void look_at_broker(std::int32_t broker, const std::vector<Question>& asked);
-  void fail(const std::vector<Question>& asked, const Status& status);
-  void publish(std::vector<Answer>&& found);
-  Status look_at_ends(const std::vector<Question>& asked, std::vector<Answer>& found);
-  void read_messages(const std::vector<Question>& asked, std::vector<Answer>& found);
+  void look(const std::vector<LookQuestion>& asked);
+  Result<kafka::GrouplessConsumer::Leaders> find_leaders(const std::vector<LookQuestion>& asked);
+  void look_at_broker(std::int32_t broker, const std::vector<LookQuestion>& asked);
+  void fail(const std::vector<LookQuestion>& asked, const Status& status);
+  void publish(std::vector<LookAnswer>&& found);
+  Status look_at_ends(const std::vector<LookQuestion>& asked, std::vector<LookAnswer>& found);
+  void read_messages(const std::vector<LookQuestion>& asked, std::vector<LookAnswer>& found);
 
   // Where an answer has room for a message.
-  struct Place {
-    Answer* answer;
+  struct AnswerPlace {
+    LookAnswer* answer;
     std::size_t index;
   };
   // By partition and offset, what is asked for and was not read yet. No partition without any.
-  using Wanted = std::map<std::int32_t, std::map<std::int64_t, std::vector<Place>>>;
+  using Wanted = std::map<std::int32_t, std::map<std::int64_t, std::vector<AnswerPlace>>>;
   void read_one_of_each(Wanted& wanted);
-  static bool take_message(const kafka::LoneConsumer::Polled& polled, Wanted& wanted);
+  static bool take_message(const kafka::GrouplessConsumer::Polled& polled, Wanted& wanted);
   static void give_up(std::int32_t partition, const Status& status, Wanted& wanted);
 
-  std::unique_ptr<kafka::LoneConsumer> consumer;  // the thread's; destroyed at its end
+  std::unique_ptr<kafka::GrouplessConsumer> consumer;  // the thread's; destroyed at its end
   std::set<std::int32_t> silent;  // the thread's: brokers that did not answer the last time
   // The thread's: the brokers that led when Kafka last said so.
   std::map<std::int32_t, std::int32_t> led_last;
 
   std::mutex mutex;
   std::condition_variable changed;
-  bool stop = false;                // guarded by mutex
-  std::vector<Question> questions;  // guarded by mutex
-  std::vector<Answer> answers;      // guarded by mutex
+  bool stop = false;                    // guarded by mutex
+  std::vector<LookQuestion> questions;  // guarded by mutex
+  std::vector<LookAnswer> answers;      // guarded by mutex
 };
 
 Result<std::unique_ptr<LogProber>> LogProber::create(Options options) {
@@ -82,7 +82,7 @@ Result<std::unique_ptr<LogProber>> LogProber::create(Options options) {
       // Less than kAnswer: a frozen broker is given up, and not asked again, after one question.
       {"socket.timeout.ms", "4000"},
   };
-  auto consumer = kafka::LoneConsumer::create(std::move(options));
+  auto consumer = kafka::GrouplessConsumer::create(std::move(options));
   if (!consumer.ok()) return consumer.status();
   auto state = std::make_shared<State>(std::move(consumer).value());
   auto ended = base::start_detached("fcap-logs", [state] {
@@ -102,7 +102,7 @@ LogProber::~LogProber() {
   (void)ended_.wait_for(kEndWithin);
 }
 
-void LogProber::ask(Question question) {
+void LogProber::ask(LookQuestion question) {
   {
     const std::lock_guard lock(state_->mutex);
     state_->questions.push_back(std::move(question));
@@ -110,10 +110,10 @@ void LogProber::ask(Question question) {
   state_->changed.notify_all();
 }
 
-std::optional<LogLooks::Answer> LogProber::take() {
+std::optional<LogLooks::LookAnswer> LogProber::take() {
   const std::lock_guard lock(state_->mutex);
   if (state_->answers.empty()) return std::nullopt;
-  Answer answer = std::move(state_->answers.back());
+  LookAnswer answer = std::move(state_->answers.back());
   state_->answers.pop_back();
   return answer;
 }
@@ -125,7 +125,7 @@ bool LogProber::State::stopping() {
 
 void LogProber::State::run() {
   while (true) {
-    std::vector<Question> asked;
+    std::vector<LookQuestion> asked;
     {
       std::unique_lock lock(mutex);
       changed.wait(lock, [this] { return stop || !questions.empty(); });
@@ -136,15 +136,15 @@ void LogProber::State::run() {
   }
 }
 
-void LogProber::State::publish(std::vector<Answer>&& found) {
+void LogProber::State::publish(std::vector<LookAnswer>&& found) {
   const std::lock_guard lock(mutex);
-  for (Answer& answer : found) answers.push_back(std::move(answer));
+  for (LookAnswer& answer : found) answers.push_back(std::move(answer));
 }
 
-void LogProber::State::fail(const std::vector<Question>& asked, const Status& status) {
-  std::vector<Answer> failed;
-  for (const Question& question : asked) {
-    Answer& answer = failed.emplace_back();
+void LogProber::State::fail(const std::vector<LookQuestion>& asked, const Status& status) {
+  std::vector<LookAnswer> failed;
+  for (const LookQuestion& question : asked) {
+    LookAnswer& answer = failed.emplace_back();
     answer.partition = question.partition;
     answer.ticket = question.ticket;
     answer.status = status;
@@ -154,11 +154,11 @@ void LogProber::State::fail(const std::vector<Question>& asked, const Status& st
 
 // A broker that does not answer, or a partition without one, delays no answer of the other brokers:
 // each is asked for its own partitions, and those that were silent the last time come last.
-void LogProber::State::look(const std::vector<Question>& asked) {
+void LogProber::State::look(const std::vector<LookQuestion>& asked) {
   const auto leaders = find_leaders(asked);
   if (!leaders.ok()) return fail(asked, leaders.status());
-  std::map<std::int32_t, std::vector<Question>> by_broker;
-  for (const Question& question : asked) {
+  std::map<std::int32_t, std::vector<LookQuestion>> by_broker;
+  for (const LookQuestion& question : asked) {
     const Result<std::int32_t>& leader = leaders.value().at(question.partition);
     if (leader.ok()) {
       by_broker[leader.value()].push_back(question);
@@ -176,10 +176,10 @@ void LogProber::State::look(const std::vector<Question>& asked) {
 
 // librdkafka asks any broker that it is connected to. If that one is frozen, the others may still
 // answer for what they led before.
-Result<kafka::LoneConsumer::Leaders> LogProber::State::find_leaders(
-    const std::vector<Question>& asked) {
+Result<kafka::GrouplessConsumer::Leaders> LogProber::State::find_leaders(
+    const std::vector<LookQuestion>& asked) {
   std::vector<std::int32_t> partitions;
-  for (const Question& question : asked) partitions.push_back(question.partition);
+  for (const LookQuestion& question : asked) partitions.push_back(question.partition);
   auto found = consumer->leaders(partitions, kAnswer);
   if (found.ok()) {
     for (const auto& [partition, leader] : found.value()) {
@@ -188,7 +188,7 @@ Result<kafka::LoneConsumer::Leaders> LogProber::State::find_leaders(
     return found;
   }
   if (found.status().code() != StatusCode::kDeadlineExceeded) return found;
-  kafka::LoneConsumer::Leaders leaders;
+  kafka::GrouplessConsumer::Leaders leaders;
   for (const std::int32_t partition : partitions) {
     const auto last = led_last.find(partition);
     leaders.emplace(partition, last != led_last.end() ? Result<std::int32_t>(last->second)
@@ -197,10 +197,10 @@ Result<kafka::LoneConsumer::Leaders> LogProber::State::find_leaders(
   return leaders;
 }
 
-void LogProber::State::look_at_broker(std::int32_t broker, const std::vector<Question>& asked) {
-  std::vector<Answer> found;
-  for (const Question& question : asked) {
-    Answer& answer = found.emplace_back();
+void LogProber::State::look_at_broker(std::int32_t broker, const std::vector<LookQuestion>& asked) {
+  std::vector<LookAnswer> found;
+  for (const LookQuestion& question : asked) {
+    LookAnswer& answer = found.emplace_back();
     answer.partition = question.partition;
     answer.ticket = question.ticket;
     answer.look.found.resize(question.offsets.size());
@@ -217,16 +217,16 @@ void LogProber::State::look_at_broker(std::int32_t broker, const std::vector<Que
   publish(std::move(found));
 }
 
-Status LogProber::State::look_at_ends(const std::vector<Question>& asked,
-                                      std::vector<Answer>& found) {
+Status LogProber::State::look_at_ends(const std::vector<LookQuestion>& asked,
+                                      std::vector<LookAnswer>& found) {
   const std::string id = consumer->cluster_id(kAnswer);
   const std::string cluster = id.empty() ? "" : cluster_word(id);
   std::set<std::int32_t> partitions;
-  for (const Question& question : asked) partitions.insert(question.partition);
+  for (const LookQuestion& question : asked) partitions.insert(question.partition);
   const std::vector<std::int32_t> listed(partitions.begin(), partitions.end());
   const auto ends = consumer->watermarks(listed, kAnswer);
   if (!ends.ok()) return ends.status();
-  for (Answer& answer : found) {
+  for (LookAnswer& answer : found) {
     answer.look.cluster = cluster;
     const Result<kafka::Watermarks>& marks = ends.value().at(answer.partition);
     if (marks.ok()) {
@@ -240,11 +240,11 @@ Status LogProber::State::look_at_ends(const std::vector<Question>& asked,
 }
 
 // Questions about one partition may come together: in a cluster, each shard has a mark.
-void LogProber::State::read_messages(const std::vector<Question>& asked,
-                                     std::vector<Answer>& found) {
+void LogProber::State::read_messages(const std::vector<LookQuestion>& asked,
+                                     std::vector<LookAnswer>& found) {
   Wanted wanted;
   for (std::size_t i = 0; i < asked.size(); ++i) {
-    Answer& answer = found[i];
+    LookAnswer& answer = found[i];
     if (!answer.status.ok()) continue;
     for (std::size_t index = 0; index < asked[i].offsets.size(); ++index) {
       const std::int64_t offset = asked[i].offsets[index];
@@ -270,7 +270,7 @@ void LogProber::State::read_one_of_each(Wanted& wanted) {
   const Status assigned = consumer->assign(from);
   const auto until = LooksClock::now() + kMessagesWithin;
   while (assigned.ok() && !awaited.empty() && !stopping() && LooksClock::now() < until) {
-    const kafka::LoneConsumer::Polled polled = consumer->poll(kMessage);
+    const kafka::GrouplessConsumer::Polled polled = consumer->poll(kMessage);
     if (!awaited.contains(polled.partition)) continue;
     if (take_message(polled, wanted)) awaited.erase(polled.partition);
   }
@@ -282,8 +282,9 @@ void LogProber::State::read_one_of_each(Wanted& wanted) {
 }
 
 // False: it is not what is awaited of its partition.
-bool LogProber::State::take_message(const kafka::LoneConsumer::Polled& polled, Wanted& wanted) {
-  using Is = kafka::LoneConsumer::Polled::Is;
+bool LogProber::State::take_message(const kafka::GrouplessConsumer::Polled& polled,
+                                    Wanted& wanted) {
+  using Is = kafka::GrouplessConsumer::Polled::PolledKind;
   auto& offsets = wanted.at(polled.partition);
   switch (polled.is) {
     case Is::kMessage: {
@@ -291,7 +292,7 @@ bool LogProber::State::take_message(const kafka::LoneConsumer::Polled& polled, W
       const LogPoint point = point_of(*polled.message);
       // It is the first one at or after each of these offsets.
       while (!offsets.empty() && offsets.begin()->first <= point.offset) {
-        for (const Place& place : offsets.begin()->second) {
+        for (const AnswerPlace& place : offsets.begin()->second) {
           place.answer->look.found[place.index] = point;
         }
         offsets.erase(offsets.begin());
@@ -313,7 +314,7 @@ bool LogProber::State::take_message(const kafka::LoneConsumer::Polled& polled, W
 
 void LogProber::State::give_up(std::int32_t partition, const Status& status, Wanted& wanted) {
   for (const auto& [offset, places] : wanted.at(partition)) {
-    for (const Place& place : places) place.answer->status = status;
+    for (const AnswerPlace& place : places) place.answer->status = status;
   }
   wanted.erase(partition);
 }

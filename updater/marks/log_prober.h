@@ -6,7 +6,7 @@
 
 #include <fcap/status.h>
 
-#include "kafka/lone_consumer.h"
+#include "kafka/groupless_consumer.h"
 #include "updater/marks/log_look.h"
 
 namespace fcap::updater {
@@ -15,7 +15,7 @@ namespace fcap::updater {
 /// committed, and no rebalance happens because of it.
 class LogProber final : public LogLooks {
  public:
-  using Options = kafka::LoneConsumer::Options;
+  using Options = kafka::GrouplessConsumer::Options;
   /// Sets the consumer's defaults itself.
   static Result<std::unique_ptr<LogProber>> create(Options options);
   /// Does not wait long for a pending query; its thread ends by itself.
@@ -23,8 +23,8 @@ class LogProber final : public LogLooks {
   LogProber(const LogProber&) = delete;
   LogProber& operator=(const LogProber&) = delete;
 
-  void ask(Question question) override;
-  std::optional<Answer> take() override;
+  void ask(LookQuestion question) override;
+  std::optional<LookAnswer> take() override;
 
  private:
   struct State;

@@ -126,7 +126,7 @@ void LogWatch::end_look(const LogVerdict& verdict) {
   if (verdict.newest) {
     checked_ = verdict.newest;
     reached_ = 0;
-  } else if (verdict.is == LogVerdict::Is::kUnknown) {
+  } else if (verdict.is == LogVerdict::LogMatch::kUnknown) {
     checked_.reset();
   }
 }

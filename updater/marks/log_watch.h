@@ -51,12 +51,12 @@ class LogWatch {
   void suspect();
 
   /// A look that was started.
-  struct Look {
+  struct StartedLook {
     std::uint64_t ticket = 0;  ///< 0: it has failed
     KnownLog known;
   };
-  std::optional<Look> look;
-  void start_look(KnownLog known) { look = Look{0, std::move(known)}; }
+  std::optional<StartedLook> look;
+  void start_look(KnownLog known) { look = StartedLook{0, std::move(known)}; }
   /// Looks for the messages that identify this log. `position`: where reading is.
   void start_look(std::int64_t position);
   /// The look has ended and has not found another log.

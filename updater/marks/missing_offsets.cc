@@ -34,17 +34,17 @@ Gaps gaps_of(std::vector<Gap> stretches) {
 template <typename Change>
 void MissingOffsets::change(const SlotSet& slots, Change&& change_gaps) {
   SlotSet rest = slots;
-  std::vector<Stretch> changed;
+  std::vector<MissingStretch> changed;
   const auto put = [&changed](const SlotSet& of, Gaps gaps) {
     if (of.empty() || gaps.empty()) return;
-    const auto same = std::ranges::find(changed, gaps, &Stretch::gaps);
+    const auto same = std::ranges::find(changed, gaps, &MissingStretch::gaps);
     if (same != changed.end()) {
       same->slots |= of;
     } else {
       changed.push_back({of, std::move(gaps)});
     }
   };
-  for (const Stretch& stretch : stretches_) {
+  for (const MissingStretch& stretch : stretches_) {
     const SlotSet common = stretch.slots & slots;
     put(stretch.slots - common, stretch.gaps);
     put(common, change_gaps(stretch.gaps));
@@ -67,13 +67,13 @@ void MissingOffsets::remove(const SlotSet& slots, Gap gap) {
 
 SlotSet MissingOffsets::slots() const {
   SlotSet slots;
-  for (const Stretch& stretch : stretches_) slots |= stretch.slots;
+  for (const MissingStretch& stretch : stretches_) slots |= stretch.slots;
   return slots;
 }
 
 Gaps MissingOffsets::of(const SlotSet& slots) const {
   std::vector<Gap> all;
-  for (const Stretch& stretch : stretches_) {
+  for (const MissingStretch& stretch : stretches_) {
     if (stretch.slots.meets(slots)) {
       all.insert(all.end(), stretch.gaps.begin(), stretch.gaps.end());
     }

@@ -12,7 +12,7 @@ namespace fcap::updater {
 class MissingOffsets {
  public:
   /// Offsets that are missing for the users of `slots`; no slot is in two stretches.
-  struct Stretch {
+  struct MissingStretch {
     SlotSet slots;
     Gaps gaps;
   };
@@ -26,14 +26,14 @@ class MissingOffsets {
   [[nodiscard]] Gaps of(const SlotSet& slots) const;
   /// Those for whose users some offset is missing.
   [[nodiscard]] SlotSet slots() const;
-  [[nodiscard]] const std::vector<Stretch>& stretches() const noexcept { return stretches_; }
+  [[nodiscard]] const std::vector<MissingStretch>& stretches() const noexcept { return stretches_; }
   [[nodiscard]] bool empty() const noexcept { return stretches_.empty(); }
 
  private:
   template <typename Change>
   void change(const SlotSet& slots, Change&& change_gaps);
 
-  std::vector<Stretch> stretches_;
+  std::vector<MissingStretch> stretches_;
 };
 
 }  // namespace fcap::updater

@@ -27,11 +27,11 @@ static_assert(Metrics::kRejections == events::kRejections);
 constexpr std::string_view kPrefix = "fcap_updater_";
 
 template <typename... Functions>
-struct Overload : Functions... {
+struct MetricOverload : Functions... {
   using Functions::operator()...;
 };
 template <typename... Functions>
-Overload(Functions...) -> Overload<Functions...>;
+MetricOverload(Functions...) -> MetricOverload<Functions...>;
 
 MetricType type_of(const MetricInfo& info) {
   if (std::holds_alternative<DurationHistogram Metrics::*>(info.source)) {
@@ -164,7 +164,7 @@ std::vector<ClientMetric> read(const MetricInfo& info, const Metrics& metrics,
                                const ScrapeSources& sources) {
   const MetricType type = type_of(info);
   using Values = std::vector<ClientMetric>;
-  return std::visit(Overload{
+  return std::visit(MetricOverload{
                         [&](Counter Metrics::*counter) -> Values {
                           return {number(type, static_cast<double>((metrics.*counter).value()))};
                         },

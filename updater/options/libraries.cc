@@ -37,8 +37,8 @@ RedisOptions redis_options(const Settings& settings, LogCallback log) {
   return options;
 }
 
-kafka::Connection kafka_connection(const KafkaSettings& kafka) {
-  kafka::Connection connection;
+kafka::ConnectionOptions kafka_connection(const KafkaSettings& kafka) {
+  kafka::ConnectionOptions connection;
   connection.brokers = fmt::format("{}", fmt::join(kafka.brokers, ","));
   connection.client_id = kafka.client_id;
   connection.sasl_password = kafka.sasl_password;

@@ -14,7 +14,7 @@ namespace fcap::updater {
 
 /// What libfcap and the wrapper of librdkafka are given of the configuration.
 [[nodiscard]] RedisOptions redis_options(const Settings& settings, LogCallback log);
-[[nodiscard]] kafka::Connection kafka_connection(const KafkaSettings& kafka);
+[[nodiscard]] kafka::ConnectionOptions kafka_connection(const KafkaSettings& kafka);
 [[nodiscard]] RuleSourceOptions rule_source_options(const Settings& settings);
 [[nodiscard]] RuleSet::Options rule_set_options(const Settings& settings);
 

@@ -38,7 +38,7 @@ class Batch final : private StoreListCompletion {
  public:
   /// Which offsets of a partition the batch holds. If the partition is in a later generation (after
   /// a rewind or a rebalance), they no longer count.
-  struct Range {
+  struct BatchOffsets {
     std::int32_t partition;
     std::uint64_t generation;
     OffsetTracker::Ticket ticket;
@@ -60,7 +60,7 @@ class Batch final : private StoreListCompletion {
   Batch& operator=(const Batch&) = delete;
 
   WriteSet writes;
-  std::vector<Range> ranges;
+  std::vector<BatchOffsets> ranges;
   std::size_t events = 0;  ///< to be written, not counting erasures
   std::vector<Erasure> erasures;
   std::size_t messages = 0;
@@ -73,11 +73,11 @@ class Batch final : private StoreListCompletion {
   std::vector<bool> found_there;
 
   /// For each write, the position of its first message.
-  struct Position {
+  struct WritePosition {
     std::int32_t partition;
     std::int64_t offset;
   };
-  std::vector<Position> positions;
+  std::vector<WritePosition> positions;
 
   /// A write that Redis will never accept, although it accepts the rest of the batch.
   struct Refused {

@@ -92,7 +92,7 @@ void BatchWriter::wait(Clock::time_point until) {
   ended_changed_.wait_until(lock, until, [this] { return !rounds_ended_.empty(); });
 }
 
-void BatchWriter::pump(Clock::time_point now, std::vector<Batch*>& done) {
+void BatchWriter::tick(Clock::time_point now, std::vector<Batch*>& done) {
   ended_.clear();
   {
     const std::lock_guard lock(mutex_);

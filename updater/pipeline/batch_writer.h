@@ -79,10 +79,10 @@ class BatchWriter final : public RoundListener {
 
   /// Starts the rounds that are due and returns the batches that are done. The caller gives each
   /// one back by release() after reading it.
-  void pump(Clock::time_point now, std::vector<Batch*>& done);
+  void tick(Clock::time_point now, std::vector<Batch*>& done);
   void release(Batch& batch);
 
-  /// Returns when a round has ended since the last pump(), or at `until`.
+  /// Returns when a round has ended since the last tick(), or at `until`.
   void wait(Clock::time_point until);
 
   /// Records may have changed since they were written, because Redis has lost data, or because
@@ -139,7 +139,7 @@ class BatchWriter final : public RoundListener {
   std::vector<std::unique_ptr<Batch>> all_;
   std::vector<Batch*> idle_;
   std::vector<Batch*> waiting_;                   // for their next round
-  std::vector<Batch*> ended_;                     // scratch of pump()
+  std::vector<Batch*> ended_;                     // scratch of tick()
   std::vector<CompactionHook::Written> written_;  // scratch of count_done()
   std::size_t in_flight_ = 0;
   std::size_t bytes_in_flight_ = 0;

@@ -47,7 +47,7 @@ SlotSet ClusterPartitionSet::not_counted(const Batch& batch, const ShardMarks& m
 }
 
 void ClusterPartitionSet::complete_batch(const Batch& batch) {
-  for (const Batch::Range& range : batch.ranges) {
+  for (const Batch::BatchOffsets& range : batch.ranges) {
     const Partition* const p = find(range.partition);
     ShardedPartition* const of_shards = turns_.find(range.partition);
     if (p == nullptr || of_shards == nullptr || p->generation != range.generation) continue;
@@ -58,11 +58,11 @@ void ClusterPartitionSet::complete_batch(const Batch& batch) {
   }
 }
 
-void ClusterPartitionSet::list_segments(std::vector<GapSegment>& out) const {
+void ClusterPartitionSet::list_segments(std::vector<GapPiece>& out) const {
   out.clear();
   for (const auto& [id, p] : partitions_) {
     const ShardedPartition* const of_shards = sharded(id);
-    if (of_shards == nullptr || p.phase < Phase::kPlacing) continue;
+    if (of_shards == nullptr || p.phase < PartitionPhase::kPlacing) continue;
     if (of_shards->marks.missing().empty()) continue;
     const auto due = segments_due_.find(id);
     if (due != segments_due_.end() && Clock::now() < due->second) continue;
@@ -79,19 +79,19 @@ void ClusterPartitionSet::list_segments(std::vector<GapSegment>& out) const {
   }
 }
 
-bool ClusterPartitionSet::filling(const GapSegment& segment) const {
+bool ClusterPartitionSet::filling(const GapPiece& segment) const {
   const auto found = partitions_.find(segment.partition);
   return found != partitions_.end() && found->second.fill == segment.fill;
 }
 
-void ClusterPartitionSet::count_segment(GapSegment& segment, const Batch& batch) {
+void ClusterPartitionSet::count_segment(GapPiece& segment, const Batch& batch) {
   const ShardedPartition* const of_shards = sharded(segment.partition);
   if (of_shards != nullptr) {
     segment.failed |= not_counted(batch, of_shards->marks, segment.stamp);
   }
 }
 
-bool ClusterPartitionSet::segment_done(const GapSegment& segment) {
+bool ClusterPartitionSet::segment_done(const GapPiece& segment) {
   ShardedPartition* const of_shards = turns_.find(segment.partition);
   if (of_shards == nullptr || !filling(segment)) return false;
   const SlotSet done = segment.slots - segment.failed;
@@ -103,12 +103,12 @@ bool ClusterPartitionSet::segment_done(const GapSegment& segment) {
   return missing.empty() || missing.back().to <= segment.from;
 }
 
-void ClusterPartitionSet::expire(const GapSegment& segment, std::int64_t log_start,
+void ClusterPartitionSet::expire(const GapPiece& segment, std::int64_t log_start,
                                  std::optional<Instant> newest, Instant oldest) {
   ShardedPartition* const of_shards = turns_.find(segment.partition);
   if (of_shards == nullptr || !filling(segment)) return;
   ExpiredEvents events{segment.partition, newest, {}};
-  for (const MissingOffsets::Stretch& stretch : of_shards->marks.missing().stretches()) {
+  for (const MissingOffsets::MissingStretch& stretch : of_shards->marks.missing().stretches()) {
     if (!gaps_below(stretch.gaps, log_start).empty()) events.slots |= stretch.slots;
   }
   const Gaps gone = gaps_below(missing_of_all(of_shards->marks), log_start);
@@ -142,7 +142,7 @@ void ClusterPartitionSet::list_gap_ends(std::vector<GapEnd>& out) const {
     }
     // While the marks are read for the first time, what was stated before stays: it says more than
     // those of some shards, and less than that all users may lack events.
-    const bool reads_first = !of_shards->known && p.phase < Phase::kPlacing;
+    const bool reads_first = !of_shards->known && p.phase < PartitionPhase::kPlacing;
     if (reads_first && !p.left_behind && !doubted) continue;
     const Gaps missing = missing_of_all(of_shards->marks);
     if (p.left_behind && of_shards->known) {
@@ -151,7 +151,7 @@ void ClusterPartitionSet::list_gap_ends(std::vector<GapEnd>& out) const {
     } else if (!missing.empty()) {
       const SlotSet slots = of_shards->marks.missing().slots() | turns_.unknown(*of_shards);
       out.push_back({id, missing.back().to, slots});
-    } else if (p.phase >= Phase::kPlacing && turns_.all_known(*of_shards)) {
+    } else if (p.phase >= PartitionPhase::kPlacing && turns_.all_known(*of_shards)) {
       out.push_back({.partition = id});
     }
   }

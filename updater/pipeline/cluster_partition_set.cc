@@ -47,8 +47,8 @@ void ClusterPartitionSet::assign(std::vector<PartitionOffset>& partitions) {
     partitions_.erase(at.partition);
     Partition& p = partitions_.emplace(at.partition, nullptr).first->second;
     p.generation = ++generations_;
-    p.phase = Phase::kAsking;
-    p.asked = PartitionSet::Asked::kYes;
+    p.phase = PartitionPhase::kAsking;
+    p.asked = PartitionSet::OffsetQuery::kYes;
     asked.push_back(at.partition);
   }
   source_->ask(asked);
@@ -86,7 +86,7 @@ void ClusterPartitionSet::find_start(std::int32_t id, Partition& p, Clock::time_
   recovered(p);
   if (!p.positioned) return start_partition(id, p, *bounds);
   if (!p.other_log) {
-    p.phase = Phase::kConfirming;
+    p.phase = PartitionPhase::kConfirming;
     return;
   }
   p.bounds = bounds;
@@ -107,7 +107,7 @@ void ClusterPartitionSet::start_partition(std::int32_t id, Partition& p, const L
   turns_.find(id)->marks.raise_oldest(oldest);
   turns_.find(id)->committed = bounds.committed.has_value();
   if (doubts_.contains(id)) turns_.find(id)->marks.doubt();
-  p.phase = Phase::kConfirming;
+  p.phase = PartitionPhase::kConfirming;
   report(LogLevel::kInfo, fmt::format("partition {}: committed {}; reading from {}", id,
                                       describe(bounds.committed), next));
 }
@@ -123,7 +123,7 @@ void ClusterPartitionSet::tick(Clock::time_point now, Instant wall_now) {
   take_looks(now);
   for (auto& [id, p] : partitions_) prepare(id, p, now);
   source_->ask(to_ask_);
-  for (const std::int32_t id : to_ask_) partitions_.at(id).asked = PartitionSet::Asked::kYes;
+  for (const std::int32_t id : to_ask_) partitions_.at(id).asked = PartitionSet::OffsetQuery::kYes;
   to_ask_.clear();
   if (std::exchange(hurry_, false)) turns_.hurry();
   turns_.tick(now, wall_now);
@@ -141,12 +141,12 @@ void ClusterPartitionSet::tick(Clock::time_point now, Instant wall_now) {
 }
 
 void ClusterPartitionSet::prepare(std::int32_t id, Partition& p, Clock::time_point now) {
-  if (p.phase == Phase::kChecking && now >= p.mark_due) p.phase = Phase::kAsking;
-  if (p.phase == Phase::kAsking) find_start(id, p, now);
+  if (p.phase == PartitionPhase::kChecking && now >= p.mark_due) p.phase = PartitionPhase::kAsking;
+  if (p.phase == PartitionPhase::kAsking) find_start(id, p, now);
   if (!p.positioned) return;
   look_if_due(id, p, now);
   if (p.jump) judge_jump(id, p, now);
-  if (p.phase > Phase::kAsking) judge_lost(id, p, now);
+  if (p.phase > PartitionPhase::kAsking) judge_lost(id, p, now);
   if (p.mark_may_fall) {
     // The log goes on below the position: it is another one, and what the group had committed was
     // of the former one. Some of its messages may be done by now, so its marks begin at the first
@@ -164,19 +164,19 @@ void ClusterPartitionSet::prepare(std::int32_t id, Partition& p, Clock::time_poi
 
 void ClusterPartitionSet::follow_turns(std::int32_t id, Partition& p) {
   const ShardedPartition* const of_shards = sharded(id);
-  if (of_shards == nullptr || p.phase < Phase::kConfirming) return;
+  if (of_shards == nullptr || p.phase < PartitionPhase::kConfirming) return;
   if (doubts_.contains(id) && turns_.told(*of_shards)) doubts_.erase(id);
   if (of_shards->left_behind) {
     leave_behind(id, p);
-    if (p.phase == Phase::kConfirming) return;
+    if (p.phase == PartitionPhase::kConfirming) return;
     // Nothing of it would count.
     move_again(p);
-    p.phase = Phase::kConfirming;
+    p.phase = PartitionPhase::kConfirming;
     return;
   }
   p.left_behind = false;
-  if (p.phase != Phase::kConfirming || !turns_.ready(*of_shards)) return;
-  p.phase = p.must_move ? Phase::kPlacing : Phase::kReading;
+  if (p.phase != PartitionPhase::kConfirming || !turns_.ready(*of_shards)) return;
+  p.phase = p.must_move ? PartitionPhase::kPlacing : PartitionPhase::kReading;
 }
 
 bool ClusterPartitionSet::checking() const noexcept {
@@ -190,7 +190,7 @@ bool ClusterPartitionSet::failing() const noexcept {
 bool ClusterPartitionSet::marks_settled() const noexcept {
   return std::ranges::all_of(partitions_, [this](const auto& it) {
     const ShardedPartition* const of_shards = sharded(it.first);
-    if (of_shards == nullptr || it.second.phase <= Phase::kConfirming) return true;
+    if (of_shards == nullptr || it.second.phase <= PartitionPhase::kConfirming) return true;
     return of_shards->position == it.second.done_below().value_or(0) && turns_.settled(*of_shards);
   });
 }
@@ -213,7 +213,7 @@ std::uint64_t ClusterPartitionSet::ask_log(std::int32_t id, const MarkValue& mar
   const auto found = partitions_.find(id);
   const bool committed =
       found != partitions_.end() && found->second.bounds && found->second.bounds->committed;
-  LogLooks::Question question{.partition = id, .ticket = ++looks_asked_};
+  LogLooks::LookQuestion question{.partition = id, .ticket = ++looks_asked_};
   LogQuestion asked{.partition = id,
                     .known = KnownLog{mark.log.cluster, points_of(mark.log), mark.position},
                     .log = mark.log,
@@ -225,7 +225,7 @@ std::uint64_t ClusterPartitionSet::ask_log(std::int32_t id, const MarkValue& mar
   return ticket;
 }
 
-bool ClusterPartitionSet::take_other_look(const LogLooks::Answer& answer) {
+bool ClusterPartitionSet::take_other_look(const LogLooks::LookAnswer& answer) {
   const auto found = asked_.find(answer.ticket);
   if (found == asked_.end()) return false;
   const LogQuestion asked = std::move(found->second);
@@ -237,7 +237,7 @@ bool ClusterPartitionSet::take_other_look(const LogLooks::Answer& answer) {
     return true;
   }
   const LogVerdict verdict = judge_mark(asked.known, answer.look);
-  using Is = LogVerdict::Is;
+  using Is = LogVerdict::LogMatch;
   const bool usable = verdict.is == Is::kSame ? verdict.newest || asked.believe_unknown
                                               : verdict.is == Is::kUnknown && asked.believe_unknown;
   // An answer that nobody waits for any more may be about a former log.

@@ -38,11 +38,11 @@ class ClusterPartitionSet final : public PartitionSet {
   [[nodiscard]] bool gives_up(std::uint16_t slot) const override { return turns_.away(slot); }
   [[nodiscard]] bool by_slot() const noexcept override { return true; }
 
-  void list_segments(std::vector<GapSegment>& out) const override;
-  [[nodiscard]] bool filling(const GapSegment& segment) const override;
-  void count_segment(GapSegment& segment, const Batch& batch) override;
-  bool segment_done(const GapSegment& segment) override;
-  void expire(const GapSegment& segment, std::int64_t log_start, std::optional<Instant> newest,
+  void list_segments(std::vector<GapPiece>& out) const override;
+  [[nodiscard]] bool filling(const GapPiece& segment) const override;
+  void count_segment(GapPiece& segment, const Batch& batch) override;
+  bool segment_done(const GapPiece& segment) override;
+  void expire(const GapPiece& segment, std::int64_t log_start, std::optional<Instant> newest,
               Instant oldest) override;
   void list_gap_ends(std::vector<GapEnd>& out) const override;
   void list_compared(std::map<std::int32_t, Clock::time_point>& out) const override;
@@ -57,7 +57,7 @@ class ClusterPartitionSet final : public PartitionSet {
     bool believe_unknown = false;  // if no message identifies the log any more
   };
 
-  bool take_other_look(const LogLooks::Answer& answer) override;
+  bool take_other_look(const LogLooks::LookAnswer& answer) override;
   std::uint64_t send_stamp(std::int32_t partition) const override;
   std::uint64_t ask_log(std::int32_t id, const MarkValue& mark);
   void start_partition(std::int32_t id, Partition& p, const LogBounds& bounds);

@@ -25,14 +25,14 @@ void WriteSet::clear() noexcept {
 
 Coalescer::Coalescer(Options options) : options_(std::move(options)), slots_(kSlotsAtStart) {}
 
-std::string_view Coalescer::id_of(const User& user) const noexcept {
+std::string_view Coalescer::id_of(const BatchUser& user) const noexcept {
   return ledger::user_of_key(options_.key_prefix, key_of(user));
 }
 
 void Coalescer::grow_slots() {
-  std::vector<Slot> grown(slots_.size() * 2);
+  std::vector<UserSlot> grown(slots_.size() * 2);
   const std::size_t mask = grown.size() - 1;
-  for (const Slot& slot : slots_) {
+  for (const UserSlot& slot : slots_) {
     if (slot.round != round_) continue;
     std::size_t at = slot.hash & mask;
     while (grown[at].round == round_) at = (at + 1) & mask;
@@ -64,7 +64,7 @@ std::uint32_t Coalescer::find_or_add_user(std::string_view user_id) {
 
 std::size_t Coalescer::add(const events::Event& event) {
   const std::uint32_t index = find_or_add_user(event.user_id);
-  User& user = users_[index];
+  BatchUser& user = users_[index];
   const auto item = static_cast<std::uint32_t>(items_.size());
   const bool erasure = event.kind == events::Event::Kind::kErasure;
   ledger::Entry entry;
@@ -86,11 +86,11 @@ std::size_t Coalescer::add(const events::Event& event) {
   return index;
 }
 
-void Coalescer::gather(const User& user) {
+void Coalescer::gather(const BatchUser& user) {
   scratch_.clear();
   erased_until_.reset();
   for (std::uint32_t i = user.first_item; i != kNone; i = items_[i].next) {
-    const Item& item = items_[i];
+    const UserEvent& item = items_[i];
     if (!item.erasure) {
       scratch_.push_back(item.entry);
     } else if (!erased_until_ || *erased_until_ < item.entry.time) {
@@ -99,7 +99,7 @@ void Coalescer::gather(const User& user) {
   }
 }
 
-void Coalescer::encode(const User& user, WriteSet& out) const {
+void Coalescer::encode(const BatchUser& user, WriteSet& out) const {
   const auto offset = static_cast<std::uint32_t>(out.bytes_.size());
   if (!scratch_.empty()) ledger::append_entries(scratch_, out.bytes_);
   if (erased_until_) ledger::append_erased_before(*erased_until_, out.bytes_);

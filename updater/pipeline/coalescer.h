@@ -38,7 +38,7 @@ class WriteSet {
 
  private:
   friend class Coalescer;
-  struct Write {
+  struct UserWrite {
     std::uint64_t hash;
     std::uint32_t key_offset;
     std::uint32_t key_bytes;
@@ -48,7 +48,7 @@ class WriteSet {
   };
   std::string keys_;
   std::string bytes_;
-  std::vector<Write> writes_;
+  std::vector<UserWrite> writes_;
   Instant newest_;
 };
 
@@ -109,7 +109,7 @@ class Coalescer {
 
  private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
-  struct User {
+  struct BatchUser {
     std::uint64_t hash;
     std::uint32_t key_offset;
     std::uint32_t key_bytes;
@@ -117,31 +117,31 @@ class Coalescer {
     std::uint32_t last_item;
     Instant newest;
   };
-  struct Item {
+  struct UserEvent {
     ledger::Entry entry;
     std::uint32_t next;
     bool erasure;
   };
-  struct Slot {
+  struct UserSlot {
     std::uint64_t hash = 0;
     std::uint64_t round = 0;  // the slot is taken only if this is the current round
     std::uint32_t user = 0;
   };
 
   [[nodiscard]] std::uint32_t find_or_add_user(std::string_view user_id);
-  [[nodiscard]] std::string_view key_of(const User& user) const noexcept {
+  [[nodiscard]] std::string_view key_of(const BatchUser& user) const noexcept {
     return std::string_view(keys_).substr(user.key_offset, user.key_bytes);
   }
-  [[nodiscard]] std::string_view id_of(const User& user) const noexcept;
+  [[nodiscard]] std::string_view id_of(const BatchUser& user) const noexcept;
   void grow_slots();
-  void gather(const User& user);
-  void encode(const User& user, WriteSet& out) const;
+  void gather(const BatchUser& user);
+  void encode(const BatchUser& user, WriteSet& out) const;
 
   Options options_;
   std::string keys_;
-  std::vector<User> users_;
-  std::vector<Item> items_;
-  std::vector<Slot> slots_;  // open addressing; a power of two, at most half full
+  std::vector<BatchUser> users_;
+  std::vector<UserEvent> items_;
+  std::vector<UserSlot> slots_;  // open addressing; a power of two, at most half full
   std::uint64_t round_ = 1;
   std::vector<ledger::Entry> scratch_;
   std::optional<Instant> erased_until_;

@@ -24,15 +24,15 @@ constexpr std::chrono::hours kExtendEvery{24};
 }  // namespace
 
 // One operation. It keeps itself alive until it is complete.
-class ConfigPublisher::Call final : public StoreCompletion {
+class ConfigPublisher::ConfigOperation final : public StoreCompletion {
  public:
-  static std::shared_ptr<Call> make() {
-    auto call = std::make_shared<Call>();
+  static std::shared_ptr<ConfigOperation> make() {
+    auto call = std::make_shared<ConfigOperation>();
     call->self_ = call;
     return call;
   }
   void complete(const StoreOutcome& outcome) noexcept override {
-    const std::shared_ptr<Call> self = std::move(self_);
+    const std::shared_ptr<ConfigOperation> self = std::move(self_);
     code = outcome.code;
     record = outcome.record;
     text = outcome.text;
@@ -45,7 +45,7 @@ class ConfigPublisher::Call final : public StoreCompletion {
   std::string text;
 
  private:
-  std::shared_ptr<Call> self_;
+  std::shared_ptr<ConfigOperation> self_;
 };
 
 ConfigPublisher::ConfigPublisher(Store& store, const redis::ConfigRecord& record, Reader reader,
@@ -64,10 +64,10 @@ ConfigPublisher::ConfigPublisher(Store& store, const redis::ConfigRecord& record
 
 ConfigPublisher::~ConfigPublisher() = default;
 
-void ConfigPublisher::poll(Clock::time_point now, Instant wall_now) {
+void ConfigPublisher::tick(Clock::time_point now, Instant wall_now) {
   now_ = now;
   wall_now_ = wall_now;
-  do_what_is_due();
+  tick();
   note_connection();
 }
 
@@ -76,17 +76,17 @@ void ConfigPublisher::note_connection() {
   if (connection_) known_of_ = connection_();
 }
 
-void ConfigPublisher::do_what_is_due() {
+void ConfigPublisher::tick() {
   if (call_) {
     if (!call_->ended.load(std::memory_order_acquire)) return;
-    const std::shared_ptr<Call> ended = std::exchange(call_, nullptr);
+    const std::shared_ptr<ConfigOperation> ended = std::exchange(call_, nullptr);
     on_answer(*ended);
     if (call_) return;
   }
   if (now_ < look_at_) return;
   look_at_ = now_ + kLookEvery;
   writing_ = false;
-  call_ = Call::make();
+  call_ = ConfigOperation::make();
   store_->get(key_, now_ + kCallTime, *call_);
 }
 
@@ -107,7 +107,7 @@ std::string ConfigPublisher::trouble() const {
   return trouble_;
 }
 
-void ConfigPublisher::on_answer(const Call& call) {
+void ConfigPublisher::on_answer(const ConfigOperation& call) {
   // The next look finds the present value.
   const bool failed = call.code != StoreCode::kOk && call.code != StoreCode::kNotFound;
   if (failed) look_at_ = call.code == StoreCode::kConflict ? Clock::time_point{} : now_ + kLookSoon;
@@ -258,7 +258,7 @@ void ConfigPublisher::write(const std::string* found, const std::string& text) {
   }
   writing_ = true;
   losses_written_ = loss_.losses();
-  call_ = Call::make();
+  call_ = ConfigOperation::make();
   store_->compare_and_set(change, now_ + kCallTime, *call_);
 }
 

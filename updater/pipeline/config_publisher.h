@@ -56,7 +56,7 @@ class ConfigPublisher {
   void set_marks(MarkNews marks);
 
   /// Does what is due; to be called several times per second.
-  void poll(Clock::time_point now, Instant wall_now);
+  void tick(Clock::time_point now, Instant wall_now);
 
   /// Why this updater must end: the value has a record format that it does not know, so it neither
   /// replaces the value nor writes to it. Success: it may go on.
@@ -67,11 +67,11 @@ class ConfigPublisher {
   [[nodiscard]] std::string trouble() const;
 
  private:
-  class Call;
+  class ConfigOperation;
 
-  void do_what_is_due();
+  void tick();
   void note_connection();
-  void on_answer(const Call& call);
+  void on_answer(const ConfigOperation& call);
   using Missing = redis::ConfigRecord::MissingBefore;
   /// Which statements keep their slots. The rest are about all users.
   enum class Slots : std::uint8_t { kAll, kOfOthers, kNone };
@@ -97,11 +97,11 @@ class ConfigPublisher {
   MarkNews marks_;
   LossStatement loss_;
   Status refused_;
-  std::shared_ptr<Call> call_;  // pending, or ended and not processed yet
+  std::shared_ptr<ConfigOperation> call_;  // pending, or ended and not processed yet
   bool writing_ = false;
   std::uint64_t losses_written_ = 0;  // as LossStatement::losses()
   bool settled_ = false;              // whether it was written or found to be right since the start
-  Clock::time_point now_{};           // of the last poll(), and wall_now_
+  Clock::time_point now_{};           // of the last tick(), and wall_now_
   Instant wall_now_{};
   Clock::time_point look_at_{};
   Clock::time_point extend_at_{};

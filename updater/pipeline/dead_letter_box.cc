@@ -43,7 +43,7 @@ DeadLetterBox::~DeadLetterBox() {
   none_under_way_.wait(lock, [this] { return under_way_ == 0; });
 }
 
-void DeadLetterBox::Slot::delivered(Delivery delivery, std::string_view text) noexcept {
+void DeadLetterBox::HeldLetter::delivered(Delivery delivery, std::string_view text) noexcept {
   result = delivery;
   why.assign(text);
   // Notified under the lock: the destructor may run as soon as the lock is free.
@@ -54,13 +54,14 @@ void DeadLetterBox::Slot::delivered(Delivery delivery, std::string_view text) no
 
 void DeadLetterBox::put(DeadLetter letter, std::uint64_t generation) {
   bytes_ += letter.weight_bytes();
-  Slot& slot = *slots_.emplace_back(std::make_unique<Slot>(*this, std::move(letter), generation));
+  HeldLetter& slot =
+      *slots_.emplace_back(std::make_unique<HeldLetter>(*this, std::move(letter), generation));
   slot.index = slots_.size() - 1;
   ++first_attempts_;
   send(slot);
 }
 
-void DeadLetterBox::send(Slot& slot) {
+void DeadLetterBox::send(HeldLetter& slot) {
   ++slot.attempts;
   {
     const std::lock_guard lock(mutex_);
@@ -73,22 +74,22 @@ void DeadLetterBox::send(Slot& slot) {
   }
 }
 
-void DeadLetterBox::pump(Clock::time_point now, const Current& current,
-                         std::vector<Place>& arrived) {
+void DeadLetterBox::tick(Clock::time_point now, const Current& current,
+                         std::vector<LetterPosition>& arrived) {
   ended_.clear();
   {
     const std::lock_guard lock(mutex_);
     ended_.swap(attempts_ended_);
   }
-  for (Slot* slot : ended_) {
+  for (HeldLetter* slot : ended_) {
     if (slot->attempts == 1) --first_attempts_;
     if (settle(*slot, now, current, arrived)) remove(*slot);
   }
   const auto due = std::partition(retries_.begin(), retries_.end(),
-                                  [now](const Slot* slot) { return slot->retry_at > now; });
+                                  [now](const HeldLetter* slot) { return slot->retry_at > now; });
   ended_.assign(due, retries_.end());
   retries_.erase(due, retries_.end());
-  for (Slot* slot : ended_) send(*slot);
+  for (HeldLetter* slot : ended_) send(*slot);
   ended_.clear();
 
   if (some_failed_) find_waiting();
@@ -102,8 +103,8 @@ void DeadLetterBox::find_waiting() {
   some_failed_ = !waiting_.empty();
 }
 
-bool DeadLetterBox::settle(Slot& slot, Clock::time_point now, const Current& current,
-                           std::vector<Place>& arrived) {
+bool DeadLetterBox::settle(HeldLetter& slot, Clock::time_point now, const Current& current,
+                           std::vector<LetterPosition>& arrived) {
   if (slot.result == Delivery::kDelivered) {
     count_arrived(slot);
     arrived.push_back({slot.letter.partition, slot.generation, slot.letter.offset});
@@ -124,7 +125,7 @@ bool DeadLetterBox::settle(Slot& slot, Clock::time_point now, const Current& cur
   return false;
 }
 
-void DeadLetterBox::failed(Slot& slot, Clock::time_point now) {
+void DeadLetterBox::failed(HeldLetter& slot, Clock::time_point now) {
   some_failed_ = true;
   slot.retry_at = now + backoff_.after(++slot.failures);
   retries_.push_back(&slot);
@@ -136,12 +137,12 @@ void DeadLetterBox::failed(Slot& slot, Clock::time_point now) {
   }
 }
 
-void DeadLetterBox::count_arrived(const Slot& slot) {
+void DeadLetterBox::count_arrived(const HeldLetter& slot) {
   metrics_->dead_letters.add();
   metrics_->rejected[static_cast<std::size_t>(slot.letter.reason)].add();
 }
 
-void DeadLetterBox::remove(const Slot& slot) {
+void DeadLetterBox::remove(const HeldLetter& slot) {
   bytes_ -= slot.letter.weight_bytes();
   const std::size_t index = slot.index;
   std::swap(slots_[index], slots_.back());

@@ -38,7 +38,7 @@ class DeadLetterBox {
   using Clock = std::chrono::steady_clock;
 
   /// The position of a letter's message, and the generation of its partition.
-  struct Place {
+  struct LetterPosition {
     std::int32_t partition;
     std::uint64_t generation;
     std::int64_t offset;
@@ -59,7 +59,7 @@ class DeadLetterBox {
   /// Returns the positions of the letters that have arrived, and sends due letters again. If a
   /// letter has failed and its partition is no longer read in that generation, it is dropped:
   /// whoever reads the partition will read the message again.
-  void pump(Clock::time_point now, const Current& current, std::vector<Place>& arrived);
+  void tick(Clock::time_point now, const Current& current, std::vector<LetterPosition>& arrived);
 
   /// The partitions that wait because one of their letters has failed. The others continue.
   [[nodiscard]] const std::set<std::int32_t>& waiting_partitions() const noexcept {
@@ -76,8 +76,8 @@ class DeadLetterBox {
   [[nodiscard]] const std::string& trouble() const noexcept { return trouble_; }
 
  private:
-  struct Slot final : DeadLetterCompletion {
-    Slot(DeadLetterBox& owner, DeadLetter what, std::uint64_t of)
+  struct HeldLetter final : DeadLetterCompletion {
+    HeldLetter(DeadLetterBox& owner, DeadLetter what, std::uint64_t of)
         : box(&owner), letter(std::move(what)), generation(of) {}
     void delivered(Delivery delivery, std::string_view text) noexcept override;
     DeadLetterBox* box;
@@ -93,23 +93,23 @@ class DeadLetterBox {
     std::string why;
   };
 
-  void send(Slot& slot);
+  void send(HeldLetter& slot);
   /// Whether it is over with the slot.
-  bool settle(Slot& slot, Clock::time_point now, const Current& current,
-              std::vector<Place>& arrived);
-  void failed(Slot& slot, Clock::time_point now);
+  bool settle(HeldLetter& slot, Clock::time_point now, const Current& current,
+              std::vector<LetterPosition>& arrived);
+  void failed(HeldLetter& slot, Clock::time_point now);
   void find_waiting();
-  void count_arrived(const Slot& slot);
-  void remove(const Slot& slot);
+  void count_arrived(const HeldLetter& slot);
+  void remove(const HeldLetter& slot);
 
   DeadLetterSink* sink_;
   DeadLetterOptions options_;
   Metrics* metrics_;
   LogCallback log_;
   base::Backoff backoff_;
-  std::vector<std::unique_ptr<Slot>> slots_;
-  std::vector<Slot*> retries_;  // wait for their next attempt
-  std::vector<Slot*> ended_;    // scratch of pump()
+  std::vector<std::unique_ptr<HeldLetter>> slots_;
+  std::vector<HeldLetter*> retries_;  // wait for their next attempt
+  std::vector<HeldLetter*> ended_;    // scratch of tick()
   std::set<std::int32_t> waiting_;
   std::string trouble_;
   std::size_t bytes_ = 0;
@@ -118,8 +118,8 @@ class DeadLetterBox {
 
   std::mutex mutex_;
   std::condition_variable none_under_way_;
-  std::vector<Slot*> attempts_ended_;  // guarded by mutex_
-  std::size_t under_way_ = 0;          // guarded by mutex_
+  std::vector<HeldLetter*> attempts_ended_;  // guarded by mutex_
+  std::size_t under_way_ = 0;                // guarded by mutex_
 };
 
 }  // namespace fcap::updater

@@ -29,7 +29,7 @@ Headers headers_of(const DeadLetter& letter) {
 }  // namespace
 
 Result<std::unique_ptr<DeadLetterProducer>> DeadLetterProducer::create(
-    const kafka::Connection& connection, std::string topic, LogCallback log) {
+    const kafka::ConnectionOptions& connection, std::string topic, LogCallback log) {
   auto producer = kafka::Producer::create(connection, std::move(topic), std::move(log));
   if (!producer.ok()) return producer.status();
   return std::unique_ptr<DeadLetterProducer>(new DeadLetterProducer(std::move(producer).value()));

@@ -20,8 +20,8 @@ namespace fcap::updater {
 /// Thread safety: as kafka::Producer.
 class DeadLetterProducer final : public DeadLetterSink {
  public:
-  static Result<std::unique_ptr<DeadLetterProducer>> create(const kafka::Connection& connection,
-                                                            std::string topic, LogCallback log);
+  static Result<std::unique_ptr<DeadLetterProducer>> create(
+      const kafka::ConnectionOptions& connection, std::string topic, LogCallback log);
 
   void send(const DeadLetter& letter, DeadLetterCompletion& done) noexcept override;
 

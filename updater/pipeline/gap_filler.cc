@@ -25,14 +25,15 @@ constexpr std::size_t kLookupsMax = 5;
 }  // namespace
 
 // A chunk of messages by user, and the users' records as they are being read.
-class GapFiller::Lookup {
+class GapFiller::ChunkLookup {
  public:
-  Lookup(const Coalescer::Options& records, Counter& unread) : events(records), unread_(&unread) {}
+  ChunkLookup(const Coalescer::Options& records, Counter& unread)
+      : events(records), unread_(&unread) {}
 
   void start(Store& store, Store::Deadline deadline) {
     records_.clear();
     events.for_each_user([this](std::string_view key, const auto&, const auto&) {
-      records_.push_back(std::make_unique<Record>(*this, key));
+      records_.push_back(std::make_unique<LookupRecord>(*this, key));
     });
     pending_.store(records_.size(), std::memory_order_relaxed);
     for (const auto& record : records_) store.get(record->key, deadline, *record);
@@ -47,15 +48,15 @@ class GapFiller::Lookup {
 
   std::uint64_t ticket = 0;
   Coalescer events;
-  std::vector<Batch::Position> positions;  // of each user's first message
+  std::vector<Batch::WritePosition> positions;  // of each user's first message
   std::vector<Batch::Erasure> erasures;
   std::size_t seen = 0;
   std::size_t messages = 0;
   std::string event_key;  // scratch
 
  private:
-  struct Record final : StoreCompletion {
-    Record(Lookup& owner, std::string_view of) : lookup(&owner), key(of) {}
+  struct LookupRecord final : StoreCompletion {
+    LookupRecord(ChunkLookup& owner, std::string_view of) : lookup(&owner), key(of) {}
     void complete(const StoreOutcome& outcome) noexcept override {
       if (outcome.code == StoreCode::kOk) {
         bytes.assign(outcome.record);
@@ -64,11 +65,11 @@ class GapFiller::Lookup {
       }
       lookup->pending_.fetch_sub(1, std::memory_order_acq_rel);
     }
-    Lookup* lookup;
+    ChunkLookup* lookup;
     std::string key;
     std::string bytes;
   };
-  std::vector<std::unique_ptr<Record>> records_;
+  std::vector<std::unique_ptr<LookupRecord>> records_;
   std::atomic<std::size_t> pending_{0};
   Counter* unread_;
 };
@@ -108,7 +109,7 @@ void GapFiller::letter_arrived(std::int32_t partition, std::int64_t offset) {
   }
 }
 
-void GapFiller::turn(Clock::time_point now, bool read) {
+void GapFiller::tick(Clock::time_point now, bool read) {
   drop_passed();
   settle_lookups();
   finish_segments();
@@ -140,7 +141,7 @@ bool GapFiller::being_filled(std::int32_t partition) const {
 
 void GapFiller::begin_segments(Clock::time_point now) {
   parts_.partitions->list_segments(listed_);
-  for (const GapSegment& segment : listed_) {
+  for (const GapPiece& segment : listed_) {
     if (segments_.size() >= options_.partitions_max) return;
     if (being_filled(segment.partition)) continue;
     const auto wait = not_before_.find(segment.partition);
@@ -158,7 +159,7 @@ bool GapFiller::take_chunk(Clock::time_point now) {
   if (!chunk) return false;
   const auto found = segments_.find(chunk->ticket);
   if (found == segments_.end()) return true;  // passed
-  Segment& segment = found->second;
+  OpenPiece& segment = found->second;
   if (!chunk->failure.empty()) {
     const std::string text =
         fmt::format("partition {}: cannot read the gap from {} to {}; retrying: {}",
@@ -182,9 +183,9 @@ bool GapFiller::take_chunk(Clock::time_point now) {
     parts_.partitions->segment_begun(segment.what, chunk->messages.front().what);
   }
   if (idle_.empty()) {
-    idle_.push_back(std::make_unique<Lookup>(options_.records, metrics_->gap_records_unread));
+    idle_.push_back(std::make_unique<ChunkLookup>(options_.records, metrics_->gap_records_unread));
   }
-  std::unique_ptr<Lookup> lookup = std::move(idle_.back());
+  std::unique_ptr<ChunkLookup> lookup = std::move(idle_.back());
   idle_.pop_back();
   if (!take_messages(segment, *chunk, *lookup)) {
     idle_.push_back(std::move(lookup));
@@ -210,7 +211,7 @@ std::size_t GapFiller::room() const noexcept {
   return room - std::min(room, taken);
 }
 
-void GapFiller::tell_expired(Segment& segment, std::optional<Instant> newest) {
+void GapFiller::tell_expired(OpenPiece& segment, std::optional<Instant> newest) {
   const auto log_start = std::exchange(segment.log_start, std::nullopt);
   if (!log_start) return;
   parts_.partitions->expire(segment.what, *log_start, newest,
@@ -224,7 +225,7 @@ void GapFiller::give_up(Segments::iterator segment, Clock::time_point now) {
   segments_.erase(segment);
 }
 
-bool GapFiller::take_messages(Segment& segment, const GapLog::Chunk& chunk, Lookup& lookup) {
+bool GapFiller::take_messages(OpenPiece& segment, const GapLog::Chunk& chunk, ChunkLookup& lookup) {
   lookup.ticket = chunk.ticket;
   lookup.positions.clear();
   lookup.erasures.clear();
@@ -233,7 +234,7 @@ bool GapFiller::take_messages(Segment& segment, const GapLog::Chunk& chunk, Look
   const IntakeClocks clocks = parts_.clocks();
   LeftOut left_out;
   std::uint64_t bytes = 0;
-  for (const GapLog::Message& message : chunk.messages) {
+  for (const GapLog::GapMessage& message : chunk.messages) {
     bytes += message.what.payload.size();
     if (!take_message(segment, message, clocks, lookup, left_out)) {
       lookup.events.clear();
@@ -248,9 +249,9 @@ bool GapFiller::take_messages(Segment& segment, const GapLog::Chunk& chunk, Look
   return true;
 }
 
-bool GapFiller::take_message(Segment& segment, const GapLog::Message& message,
-                             const IntakeClocks& clocks, Lookup& lookup, LeftOut& left_out) {
-  const Batch::Position at{segment.what.partition, message.what.offset};
+bool GapFiller::take_message(OpenPiece& segment, const GapLog::GapMessage& message,
+                             const IntakeClocks& clocks, ChunkLookup& lookup, LeftOut& left_out) {
+  const Batch::WritePosition at{segment.what.partition, message.what.offset};
   std::optional<MessageView> view;
   if (message.whole != nullptr) view.emplace(*message.whole, options_.topic);
   if (message.what.timestamp_ms >= 0) {
@@ -272,17 +273,19 @@ bool GapFiller::take_message(Segment& segment, const GapLog::Message& message,
 }
 
 // In a cluster, only the events of some users are missing.
-bool GapFiller::is_in(const Segment& segment, const events::Event& event, Lookup& lookup) const {
+bool GapFiller::is_in(const OpenPiece& segment, const events::Event& event,
+                      ChunkLookup& lookup) const {
   if (!parts_.partitions->by_slot()) return true;
   ledger::user_key(options_.records.key_prefix, event.user_id, lookup.event_key);
   return segment.what.slots.contains(redis::slot_of(lookup.event_key));
 }
 
-void GapFiller::note_newest(Segment& segment, Instant at) {
+void GapFiller::note_newest(OpenPiece& segment, Instant at) {
   segment.newest = std::max(segment.newest.value_or(at), at);
 }
 
-void GapFiller::take_event(const events::Event& event, const Batch::Position& at, Lookup& lookup) {
+void GapFiller::take_event(const events::Event& event, const Batch::WritePosition& at,
+                           ChunkLookup& lookup) {
   if (lookup.events.add(event) == lookup.positions.size()) lookup.positions.push_back(at);
   if (event.kind == events::Event::Kind::kSeen) {
     ++lookup.seen;
@@ -300,7 +303,7 @@ void GapFiller::settle_lookups() {
       ++i;
       continue;
     }
-    std::unique_ptr<Lookup> lookup = std::move(lookups_[i]);
+    std::unique_ptr<ChunkLookup> lookup = std::move(lookups_[i]);
     lookups_.erase(lookups_.begin() + static_cast<std::ptrdiff_t>(i));
     if (wanted) {
       submit(*lookup);
@@ -311,7 +314,7 @@ void GapFiller::settle_lookups() {
   }
 }
 
-void GapFiller::submit(Lookup& lookup) {
+void GapFiller::submit(ChunkLookup& lookup) {
   Batch& batch = parts_.writer->take();
   batch.gap_ticket = lookup.ticket;
   batch.messages = lookup.messages;
@@ -330,7 +333,7 @@ void GapFiller::submit(Lookup& lookup) {
 
 void GapFiller::finish_segments() {
   std::erase_if(segments_, [this](const auto& it) {
-    const Segment& segment = it.second;
+    const OpenPiece& segment = it.second;
     if (!segment.read_to_end || segment.chunks > 0 || !segment.letters.empty()) return false;
     if (parts_.partitions->segment_done(segment.what) && parts_.filled) {
       parts_.filled(segment.what, segment.newest);

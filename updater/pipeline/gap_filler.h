@@ -16,7 +16,7 @@
 #include <fcap/store.h>
 #include <fcap/time.h>
 
-#include "redis/occurrences.h"
+#include "redis/log_thinner.h"
 #include "updater/metrics/metrics.h"
 #include "updater/pipeline/batch_writer.h"
 #include "updater/pipeline/coalescer.h"
@@ -46,12 +46,12 @@ struct GapFillerParts {
   std::function<IntakeClocks()> clocks;
   /// Sends a message that is not an event to the dead-letter topic; it counts as done when
   /// letter_arrived() was called. False: there is nothing to wait for.
-  std::function<bool(std::int32_t partition, const GapLog::Message&, const events::Rejected&)>
+  std::function<bool(std::int32_t partition, const GapLog::GapMessage&, const events::Rejected&)>
       reject;
   LogCallback report = {};
   /// A segment was filled. Neither its events nor the broker's timestamps of its messages are later
   /// than `newest`; nullopt: it had neither. May be empty.
-  std::function<void(const GapSegment&, std::optional<Instant> newest)> filled = {};
+  std::function<void(const GapPiece&, std::optional<Instant> newest)> filled = {};
 };
 
 /// Fills the gaps of partitions while live messages are read and written: reads a segment of a gap
@@ -72,7 +72,7 @@ class GapFiller {
   GapFiller& operator=(const GapFiller&) = delete;
 
   /// Does what is due. `read`: more may be read and written now.
-  void turn(Clock::time_point now, bool read);
+  void tick(Clock::time_point now, bool read);
   /// Whether there is something to fill.
   [[nodiscard]] bool busy() const noexcept { return !segments_.empty(); }
   /// Whether it waits for records of users.
@@ -88,8 +88,8 @@ class GapFiller {
   void letter_arrived(std::int32_t partition, std::int64_t offset);
 
  private:
-  struct Segment {
-    GapSegment what;
+  struct OpenPiece {
+    GapPiece what;
     std::size_t chunks = 0;  // being looked up or written
     bool begun = false;      // some of it was read
     bool read_to_end = false;
@@ -97,8 +97,8 @@ class GapFiller {
     std::multiset<std::int64_t> letters = {};    // that have not arrived
     std::optional<Instant> newest = {};          // of its events and of its broker's timestamps
   };
-  class Lookup;
-  using Segments = std::map<std::uint64_t, Segment>;
+  class ChunkLookup;
+  using Segments = std::map<std::uint64_t, OpenPiece>;
 
   void drop_passed();
   void begin_segments(Clock::time_point now);
@@ -108,18 +108,19 @@ class GapFiller {
   [[nodiscard]] std::size_t room() const noexcept;
   /// Tells the partitions that messages have expired, once there is a later message, which is of
   /// `newest`, or is known to be none.
-  void tell_expired(Segment& segment, std::optional<Instant> newest);
+  void tell_expired(OpenPiece& segment, std::optional<Instant> newest);
   /// Its segment is read again from its beginning, in a while.
   void give_up(Segments::iterator segment, Clock::time_point now);
   /// False: some message cannot be decoded yet.
-  bool take_messages(Segment& segment, const GapLog::Chunk& chunk, Lookup& lookup);
-  bool take_message(Segment& segment, const GapLog::Message& message, const IntakeClocks& clocks,
-                    Lookup& lookup, LeftOut& left_out);
-  [[nodiscard]] bool is_in(const Segment& segment, const events::Event& event,
-                           Lookup& lookup) const;
-  static void note_newest(Segment& segment, Instant at);
-  static void take_event(const events::Event& event, const Batch::Position& at, Lookup& lookup);
-  void submit(Lookup& lookup);
+  bool take_messages(OpenPiece& segment, const GapLog::Chunk& chunk, ChunkLookup& lookup);
+  bool take_message(OpenPiece& segment, const GapLog::GapMessage& message,
+                    const IntakeClocks& clocks, ChunkLookup& lookup, LeftOut& left_out);
+  [[nodiscard]] bool is_in(const OpenPiece& segment, const events::Event& event,
+                           ChunkLookup& lookup) const;
+  static void note_newest(OpenPiece& segment, Instant at);
+  static void take_event(const events::Event& event, const Batch::WritePosition& at,
+                         ChunkLookup& lookup);
+  void submit(ChunkLookup& lookup);
   void settle_lookups();
   void finish_segments();
   [[nodiscard]] bool being_filled(std::int32_t partition) const;
@@ -130,11 +131,11 @@ class GapFiller {
   Segments segments_;  // by ticket
   std::uint64_t tickets_ = 0;
   std::map<std::int32_t, Clock::time_point> not_before_;
-  redis::Occurrences unreadable_;
-  std::vector<std::unique_ptr<Lookup>> lookups_;  // under way
-  std::vector<std::unique_ptr<Lookup>> idle_;
-  std::vector<GapSegment> listed_;  // scratch
-  ledger::Ledger ledger_;           // scratch
+  redis::LogThinner unreadable_;
+  std::vector<std::unique_ptr<ChunkLookup>> lookups_;  // under way
+  std::vector<std::unique_ptr<ChunkLookup>> idle_;
+  std::vector<GapPiece> listed_;  // scratch
+  ledger::Ledger ledger_;         // scratch
 };
 
 /// Shows what is missing, or that it is not known.

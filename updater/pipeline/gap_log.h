@@ -19,14 +19,14 @@ namespace fcap::updater {
 /// Thread safety: one thread calls it.
 class GapLog {
  public:
-  struct Message {
+  struct GapMessage {
     Delivered what;
     const rd_kafka_message_s* whole = nullptr;  ///< Kafka's; null where there is no Kafka
   };
   /// Some of a stretch's messages, in order.
   struct Chunk {
     std::uint64_t ticket = 0;
-    std::vector<Message> messages = {};
+    std::vector<GapMessage> messages = {};
     std::shared_ptr<void> owner = {};  ///< what the messages' views live in
     bool end = false;                  ///< the stretch has no more messages
     /// The log was found to begin there, behind where the stretch does: messages have expired.

@@ -27,7 +27,7 @@ constexpr std::size_t kQueuedBytes = std::size_t{8} << 20U;
 constexpr std::chrono::seconds kReaderEndsWithin{1};
 
 using kafka::MessagePtr;
-using Polled = kafka::LoneConsumer::Polled;
+using Polled = kafka::GrouplessConsumer::Polled;
 
 // Lowers the priority of the calling thread and of the threads that it starts from now on: on a
 // busy machine, live messages go first.
@@ -43,12 +43,12 @@ void lower_priority() noexcept {
 struct GapReader::State {
   explicit State(Options o) : options(std::move(o)) {}
 
-  struct Stretch {
+  struct ReadStretch {
     std::uint64_t ticket = 0;
     std::int64_t next = 0;
     std::int64_t to = 0;
   };
-  using Stretches = std::map<std::int32_t, Stretch>;
+  using Stretches = std::map<std::int32_t, ReadStretch>;
 
   void run();
   // False when there can be none now.
@@ -57,12 +57,12 @@ struct GapReader::State {
   void assign();
   void read_some();
   void take_message(Polled polled, Chunk& chunk, std::vector<MessagePtr>& kept);
-  void find_beginning(std::int32_t partition, Stretch& stretch, Chunk& chunk);
+  void find_beginning(std::int32_t partition, ReadStretch& stretch, Chunk& chunk);
   void hand_over(std::map<std::int32_t, Chunk>&& read);
 
   const Options options;
   // The thread's; null until it is needed.
-  std::unique_ptr<kafka::LoneConsumer> consumer;
+  std::unique_ptr<kafka::GrouplessConsumer> consumer;
   Stretches reading;  // the thread's: what is assigned, and how far it has been read
 
   std::mutex mutex;
@@ -132,7 +132,7 @@ std::optional<GapLog::Chunk> GapReader::next_chunk(std::size_t messages_max) {
       state_->chunks.pop_front();
     }
     state_->queued_messages -= chunk->messages.size();
-    for (const Message& message : chunk->messages) {
+    for (const GapMessage& message : chunk->messages) {
       state_->queued_bytes -= message.what.payload.size();
     }
   }
@@ -169,14 +169,14 @@ void GapReader::State::run() {
 }
 
 bool GapReader::State::make_consumer() {
-  kafka::LoneConsumer::Options made_with = options;
+  kafka::GrouplessConsumer::Options made_with = options;
   made_with.defaults = {
       // As for the consumer in the group: bytes, not messages, limit fetching.
       {"queued.min.messages", "1000000"},   {"queued.max.messages.kbytes", "16384"},
       {"fetch.wait.max.ms", "20"},          {"fetch.error.backoff.ms", "100"},
       {"reconnect.backoff.max.ms", "2000"},
   };
-  auto made = kafka::LoneConsumer::create(std::move(made_with));
+  auto made = kafka::GrouplessConsumer::create(std::move(made_with));
   if (!made.ok()) {
     fail_all(made.status().text());
     return false;
@@ -207,7 +207,7 @@ void GapReader::State::read_some() {
   std::chrono::milliseconds wait = kGapMessage;
   for (std::size_t n = 0; n < kChunkMessages; ++n) {
     Polled polled = consumer->poll(std::exchange(wait, std::chrono::milliseconds::zero()));
-    if (polled.is == Polled::Is::kNothing) break;
+    if (polled.is == Polled::PolledKind::kNothing) break;
     const auto stretch = reading.find(polled.partition);
     // An error without a partition passes, or ends the consumer in the group too.
     if (stretch == reading.end()) continue;
@@ -223,19 +223,19 @@ void GapReader::State::read_some() {
 }
 
 void GapReader::State::take_message(Polled polled, Chunk& chunk, std::vector<MessagePtr>& kept) {
-  Stretch& stretch = reading.at(polled.partition);
+  ReadStretch& stretch = reading.at(polled.partition);
   switch (polled.is) {
-    case Polled::Is::kMessage:
+    case Polled::PolledKind::kMessage:
       break;
-    case Polled::Is::kEnd:
+    case Polled::PolledKind::kEnd:
       // The last offsets of a stretch may not exist (compaction, transaction markers).
       chunk.end = polled.offset >= stretch.to;
       if (!chunk.end) chunk.failure = fmt::format("the log ends at {}", polled.offset);
       return;
-    case Polled::Is::kOutOfRange:
+    case Polled::PolledKind::kOutOfRange:
       return find_beginning(polled.partition, stretch, chunk);
-    case Polled::Is::kError:
-    case Polled::Is::kNothing:
+    case Polled::PolledKind::kError:
+    case Polled::PolledKind::kNothing:
       chunk.failure = polled.error.text();
       return;
   }
@@ -250,7 +250,7 @@ void GapReader::State::take_message(Polled polled, Chunk& chunk, std::vector<Mes
   kept.push_back(std::move(polled.message));
 }
 
-void GapReader::State::find_beginning(std::int32_t partition, Stretch& stretch, Chunk& chunk) {
+void GapReader::State::find_beginning(std::int32_t partition, ReadStretch& stretch, Chunk& chunk) {
   const auto marks = consumer->watermarks(partition, kGapAnswer);
   if (!marks.ok()) {
     chunk.failure = marks.status().text();
@@ -280,7 +280,7 @@ void GapReader::State::hand_over(std::map<std::int32_t, Chunk>&& read) {
       renewed = true;
     }
     queued_messages += chunk.messages.size();
-    for (const Message& message : chunk.messages) queued_bytes += message.what.payload.size();
+    for (const GapMessage& message : chunk.messages) queued_bytes += message.what.payload.size();
     chunks.push_back(std::move(chunk));
   }
 }

@@ -6,7 +6,7 @@
 
 #include <fcap/status.h>
 
-#include "kafka/lone_consumer.h"
+#include "kafka/groupless_consumer.h"
 #include "updater/pipeline/gap_log.h"
 
 namespace fcap::updater {
@@ -15,7 +15,7 @@ namespace fcap::updater {
 /// committed, and no rebalance happens because of it.
 class GapReader final : public GapLog {
  public:
-  using Options = kafka::LoneConsumer::Options;
+  using Options = kafka::GrouplessConsumer::Options;
   /// Sets the consumer's defaults itself.
   static Result<std::unique_ptr<GapReader>> create(Options options);
   /// Does not wait long for Kafka; its thread ends by itself.

@@ -6,9 +6,9 @@
 namespace fcap::updater {
 
 void GapTimes::look(std::span<const GapEnd> partitions, Instant latest) {
-  std::map<std::int32_t, Known> known;
+  std::map<std::int32_t, KnownEnd> known;
   for (const GapEnd& gap : partitions) {
-    Known& now = known[gap.partition];
+    KnownEnd& now = known[gap.partition];
     now = {gap.to, latest, gap.slots};
     const auto before = partitions_.find(gap.partition);
     // A gap that reaches further than before, or concerns more users, is a new one.
@@ -22,7 +22,7 @@ void GapTimes::look(std::span<const GapEnd> partitions, Instant latest) {
 void GapTimes::filled(std::int32_t partition, std::int64_t from, std::optional<Instant> newest) {
   const auto found = partitions_.find(partition);
   if (found == partitions_.end() || !found->second.to) return;
-  Known& known = found->second;
+  KnownEnd& known = found->second;
   known.to = std::min(*known.to, from);
   if (newest) known.before = std::min(known.before, *newest);
 }

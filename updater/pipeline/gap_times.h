@@ -52,12 +52,12 @@ class GapTimes {
   [[nodiscard]] std::map<std::int32_t, std::optional<redis::MissingEvents>> missing_before() const;
 
  private:
-  struct Known {
+  struct KnownEnd {
     std::optional<std::int64_t> to;
     Instant before{};
     SlotSet slots;
   };
-  std::map<std::int32_t, Known> partitions_;
+  std::map<std::int32_t, KnownEnd> partitions_;
 };
 
 }  // namespace fcap::updater

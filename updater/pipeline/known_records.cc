@@ -21,14 +21,14 @@ KnownRecords::KnownRecords(std::size_t records_max)
 
 std::optional<std::size_t> KnownRecords::length(std::uint64_t hash,
                                                 Instant expire_at) const noexcept {
-  const Record& record = at(hash);
+  const KnownRecord& record = at(hash);
   if (record.hash != hash || record.bytes == 0) return std::nullopt;
   if (to_ms(expire_at) > std::int64_t{record.expire_s} * kMsPerSecond) return std::nullopt;
   return record.bytes;
 }
 
 void KnownRecords::will_be(std::uint64_t hash, std::size_t bytes) noexcept {
-  if (Record& record = at(hash); record.hash == hash) {
+  if (KnownRecord& record = at(hash); record.hash == hash) {
     record.bytes = static_cast<std::uint32_t>(bytes);
   }
 }
@@ -38,11 +38,11 @@ void KnownRecords::learn(std::uint64_t hash, std::size_t bytes, Instant expire_a
 }
 
 void KnownRecords::forget(std::uint64_t hash) noexcept {
-  if (Record& record = at(hash); record.hash == hash) record = {};
+  if (KnownRecord& record = at(hash); record.hash == hash) record = {};
 }
 
 void KnownRecords::clear() noexcept {
-  std::ranges::fill(records_, Record{});
+  std::ranges::fill(records_, KnownRecord{});
 }
 
 void KnownRecords::prefetch(std::uint64_t hash) const noexcept {

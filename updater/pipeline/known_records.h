@@ -36,17 +36,17 @@ class KnownRecords {
   void prefetch(std::uint64_t hash) const noexcept;
 
  private:
-  struct Record {
+  struct KnownRecord {
     std::uint64_t hash = 0;
     std::uint32_t bytes = 0;  // 0: nothing is known
     std::uint32_t expire_s = 0;
   };
-  [[nodiscard]] Record& at(std::uint64_t hash) noexcept { return records_[hash & mask_]; }
-  [[nodiscard]] const Record& at(std::uint64_t hash) const noexcept {
+  [[nodiscard]] KnownRecord& at(std::uint64_t hash) noexcept { return records_[hash & mask_]; }
+  [[nodiscard]] const KnownRecord& at(std::uint64_t hash) const noexcept {
     return records_[hash & mask_];
   }
 
-  std::vector<Record> records_;
+  std::vector<KnownRecord> records_;
   std::uint64_t mask_;
 };
 

@@ -39,7 +39,7 @@ void Mark::complete(const StoreOutcome& outcome) noexcept {
   pending_.store(false, std::memory_order_release);
 }
 
-Mark::Outcome Mark::take_read() {
+Mark::MarkOutcome Mark::take_read() {
   found_text_.reset();
   found_.reset();
   if (code_ == StoreCode::kOk) {
@@ -47,29 +47,29 @@ Mark::Outcome Mark::take_read() {
     found_ = decode_mark(record_);
     // A cluster's shard was copied to here: the mark speaks for some of the users only.
     if (found_ && found_->shard) found_.reset();
-    return Outcome::kRead;
+    return MarkOutcome::kRead;
   }
-  return code_ == StoreCode::kNotFound ? Outcome::kRead : Outcome::kUnread;
+  return code_ == StoreCode::kNotFound ? MarkOutcome::kRead : MarkOutcome::kReadFailed;
 }
 
-Mark::Outcome Mark::poll(bool trust) {
+Mark::MarkOutcome Mark::poll(bool trust) {
   if (operation_ == Operation::kNone || pending_.load(std::memory_order_acquire)) {
-    return Outcome::kNothing;
+    return MarkOutcome::kNothing;
   }
   const Operation ended = operation_;
   operation_ = Operation::kNone;
   if (ended == Operation::kRead) return take_read();
   switch (code_) {
     case StoreCode::kOk:
-      if (!trust) return Outcome::kUnknown;
+      if (!trust) return MarkOutcome::kUnknown;
       confirmed_text_ = encode_mark(*attempted_);
       confirmed_ = std::exchange(attempted_, std::nullopt);
-      return Outcome::kWritten;
+      return MarkOutcome::kWritten;
     case StoreCode::kConflict:
       attempted_.reset();
-      return Outcome::kConflict;
+      return MarkOutcome::kConflict;
     default:
-      return Outcome::kUnknown;
+      return MarkOutcome::kUnknown;
   }
 }
 

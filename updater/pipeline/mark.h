@@ -47,17 +47,17 @@ class Mark final : public StoreCompletion {
     return busy() && pending_.load(std::memory_order_acquire);
   }
 
-  enum class Outcome : std::uint8_t {
-    kNothing,   ///< nothing has ended since the last call
-    kRead,      ///< found() is the value in the store
-    kUnread,    ///< the read failed
-    kWritten,   ///< confirmed() is what was written
-    kConflict,  ///< the value in the store is not the confirmed one; nothing was written
-    kUnknown,   ///< the write may or may not have happened: the mark must be read
+  enum class MarkOutcome : std::uint8_t {
+    kNothing,     ///< nothing has ended since the last call
+    kRead,        ///< found() is the value in the store
+    kReadFailed,  ///< the read failed
+    kWritten,     ///< confirmed() is what was written
+    kConflict,    ///< the value in the store is not the confirmed one; nothing was written
+    kUnknown,     ///< the write may or may not have happened: the mark must be read
   };
   /// The outcome of the operation that has ended since the last call. Without `trust`, an
   /// acknowledged write counts as kUnknown.
-  Outcome poll(bool trust);
+  MarkOutcome poll(bool trust);
 
   using Value = std::optional<MarkValue>;
   [[nodiscard]] const Value& found() const noexcept { return found_; }
@@ -74,7 +74,7 @@ class Mark final : public StoreCompletion {
  private:
   enum class Operation : std::uint8_t { kNone, kRead, kWrite };
 
-  Outcome take_read();
+  MarkOutcome take_read();
 
   Store* store_;
   std::string key_;

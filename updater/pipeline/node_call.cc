@@ -19,7 +19,7 @@ void NodeCall::add(const std::vector<std::string_view>& words) {
 void NodeCall::send(redis::Client& client, std::uint16_t number,
                     std::optional<std::uint64_t> connections, std::chrono::milliseconds within) {
   command_count = commands_;
-  to_node = number;
+  only_node = number;
   epoch = connections;
   patient = true;
   deadline = std::chrono::steady_clock::now() + within;
@@ -33,7 +33,7 @@ bool NodeCall::answered() const noexcept {
 }
 
 void NodeCall::on_reply(std::uint32_t index, const redis::Reply& reply) noexcept {
-  Answer& answer = answers_[index];
+  NodeAnswer& answer = answers_[index];
   answer.kind = reply.kind;
   answer.integer = reply.integer;
   answer.text.assign(reply.text);

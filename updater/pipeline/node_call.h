@@ -20,7 +20,7 @@ namespace fcap::updater {
 /// Thread safety: one thread makes, sends and polls it; the answers arrive on another.
 class NodeCall final : public redis::Request, public std::enable_shared_from_this<NodeCall> {
  public:
-  struct Answer {
+  struct NodeAnswer {
     redis::Reply::Kind kind = redis::Reply::Kind::kNil;
     std::int64_t integer = 0;
     std::string text;                                  ///< of a string, status or error
@@ -40,7 +40,7 @@ class NodeCall final : public redis::Request, public std::enable_shared_from_thi
   [[nodiscard]] bool ended() const noexcept { return ended_.load(std::memory_order_acquire); }
   /// Once it has ended: whether every command has been answered, if only by an error.
   [[nodiscard]] bool answered() const noexcept;
-  [[nodiscard]] const std::vector<Answer>& answers() const noexcept { return answers_; }
+  [[nodiscard]] const std::vector<NodeAnswer>& answers() const noexcept { return answers_; }
 
   void on_reply(std::uint32_t index, const redis::Reply& reply) noexcept override;
   void on_done(redis::TransportCode code) noexcept override;
@@ -48,7 +48,7 @@ class NodeCall final : public redis::Request, public std::enable_shared_from_thi
  private:
   std::shared_ptr<NodeCall> self_;
   std::uint32_t commands_ = 0;
-  std::vector<Answer> answers_;
+  std::vector<NodeAnswer> answers_;
   redis::TransportCode code_ = redis::TransportCode::kOk;
   std::atomic<bool> ended_{false};
 };

@@ -37,11 +37,11 @@ class OffsetTracker {
   [[nodiscard]] std::optional<std::int64_t> next_offset() const noexcept { return next_; }
 
  private:
-  struct Range {
+  struct TrackedRange {
     std::int64_t end;
     bool done;
   };
-  std::deque<Range> ranges_;
+  std::deque<TrackedRange> ranges_;
   Ticket oldest_ = 0;  // the ticket of ranges_.front()
   std::optional<std::int64_t> low_water_;
   std::optional<std::int64_t> next_;

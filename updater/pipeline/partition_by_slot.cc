@@ -3,7 +3,7 @@
 
 namespace fcap::updater {
 
-void PartitionSet::count_segment(GapSegment& /*segment*/, const Batch& /*batch*/) {}
+void PartitionSet::count_segment(GapPiece& /*segment*/, const Batch& /*batch*/) {}
 
 bool PartitionSet::gives_up(std::uint16_t /*slot*/) const {
   return false;
@@ -13,7 +13,7 @@ std::uint64_t PartitionSet::send_stamp(std::int32_t /*id*/) const {
   return 0;
 }
 
-bool PartitionSet::take_other_look(const LogLooks::Answer& /*answer*/) {
+bool PartitionSet::take_other_look(const LogLooks::LookAnswer& /*answer*/) {
   return false;
 }
 

@@ -10,7 +10,7 @@ namespace fcap::updater {
 
 void PartitionSet::reached_end(std::int32_t partition, std::int64_t end) {
   Partition* p = find(partition);
-  if (p == nullptr || p->phase != Phase::kReading || p->held || p->open) return;
+  if (p == nullptr || p->phase != PartitionPhase::kReading || p->held || p->open) return;
   const auto next = p->tracker.next_offset();
   if (!next || end <= *next) return;
   if (p->first_message) p->jump = Jump{.from = *next, .to = end};
@@ -22,8 +22,8 @@ std::optional<std::int64_t> PartitionSet::awaited(std::int32_t partition) const 
   const auto found = partitions_.find(partition);
   if (found == partitions_.end()) return std::nullopt;
   const Partition& p = found->second;
-  if (p.held || p.phase < Phase::kPlacing) return std::nullopt;
-  if (p.phase == Phase::kPlacing) return p.place_at;
+  if (p.held || p.phase < PartitionPhase::kPlacing) return std::nullopt;
+  if (p.phase == PartitionPhase::kPlacing) return p.place_at;
   return p.open ? std::optional(p.open_end) : p.tracker.next_offset();
 }
 

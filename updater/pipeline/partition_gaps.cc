@@ -115,11 +115,11 @@ bool PartitionSet::mark_moved(const Partition& p, std::int64_t position) const {
   return !(p.gaps.empty() && written->gaps.empty()) && gaps_to_mark(p, position) != written->gaps;
 }
 
-void PartitionSet::list_segments(std::vector<GapSegment>& out) const {
+void PartitionSet::list_segments(std::vector<GapPiece>& out) const {
   out.clear();
   const std::uint64_t epoch = epoch_();
   for (const auto& [id, p] : partitions_) {
-    if (p.phase < Phase::kPlacing || p.gaps.empty() || p.epoch != epoch) continue;
+    if (p.phase < PartitionPhase::kPlacing || p.gaps.empty() || p.epoch != epoch) continue;
     const Gaps below = gaps_below(p.gaps, p.sure_from);
     if (below.empty()) continue;
     const Gap& newest = below.back();
@@ -131,20 +131,20 @@ void PartitionSet::list_segments(std::vector<GapSegment>& out) const {
   }
 }
 
-bool PartitionSet::filling(const GapSegment& segment) const {
+bool PartitionSet::filling(const GapPiece& segment) const {
   const auto found = partitions_.find(segment.partition);
   return found != partitions_.end() && found->second.fill == segment.fill &&
          segment.epoch == epoch_();
 }
 
-void PartitionSet::segment_begun(const GapSegment& segment, const Delivered& first) {
+void PartitionSet::segment_begun(const GapPiece& segment, const Delivered& first) {
   Partition* p = find(segment.partition);
   if (p == nullptr || p->fill != segment.fill) return;
   p->log.read_in_gap({first.offset, first.timestamp_ms, hash_message(first.key, first.payload)},
                      p->tracker.next_offset().value_or(0));
 }
 
-bool PartitionSet::segment_done(const GapSegment& segment) {
+bool PartitionSet::segment_done(const GapPiece& segment) {
   Partition* p = find(segment.partition);
   if (p == nullptr || p->fill != segment.fill) return false;
   // Another connection may lead to another server, which lacks what was acknowledged.
@@ -161,7 +161,7 @@ void PartitionSet::say_filled(std::int32_t id, Partition& p) const {
                                                    : "nothing is missing"));
 }
 
-void PartitionSet::expire(const GapSegment& segment, std::int64_t log_start,
+void PartitionSet::expire(const GapPiece& segment, std::int64_t log_start,
                           std::optional<Instant> newest, Instant oldest) {
   Partition* p = find(segment.partition);
   if (p == nullptr || p->fill != segment.fill) return;
@@ -205,7 +205,7 @@ std::uint64_t PartitionSet::generation(std::int32_t partition) const {
 }
 
 bool PartitionSet::compared_here(const Partition& p) const {
-  return p.phase >= Phase::kConfirming && p.epoch == epoch_();
+  return p.phase >= PartitionPhase::kConfirming && p.epoch == epoch_();
 }
 
 void PartitionSet::list_gap_ends(std::vector<GapEnd>& out) const {
@@ -215,7 +215,7 @@ void PartitionSet::list_gap_ends(std::vector<GapEnd>& out) const {
     if (!compared_here(p)) {
       // What was stated before stays: it came with this data set, and gaps of another say nothing.
       if (doubted) out.push_back({id, std::max(doubted, end_of(p.gaps))});
-    } else if (!p.gaps.empty() || p.phase >= Phase::kPlacing) {
+    } else if (!p.gaps.empty() || p.phase >= PartitionPhase::kPlacing) {
       out.push_back({id, end_of(p.gaps)});
     }
   }
@@ -229,7 +229,7 @@ void PartitionSet::list_compared(std::map<std::int32_t, Clock::time_point>& out)
 
 bool PartitionSet::gaps_known() const noexcept {
   return std::all_of(partitions_.begin(), partitions_.end(),
-                     [](const auto& it) { return it.second.phase > Phase::kConfirming; });
+                     [](const auto& it) { return it.second.phase > PartitionPhase::kConfirming; });
 }
 
 std::int64_t PartitionSet::offsets_missing() const noexcept {

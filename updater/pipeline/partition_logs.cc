@@ -15,7 +15,7 @@ void PartitionSet::suspect_logs() {
 
 void PartitionSet::settle_start(std::int32_t id, Partition& p, const LogBounds& bounds,
                                 const LogVerdict& log) {
-  using Is = LogVerdict::Is;
+  using Is = LogVerdict::LogMatch;
   const std::optional<std::int64_t> committed = bounds.committed;
   const bool believed = !doubts_.contains(id) && log.is != Is::kUnproven;
   const std::optional<Claim> found = believed ? claim_of(p.mark->found()) : std::nullopt;
@@ -42,7 +42,8 @@ void PartitionSet::settle_start(std::int32_t id, Partition& p, const LogBounds& 
     if (committed && !p.mark->found()) marks_gone_ = SlotSet::all();
     const bool lost = committed && (!p.mark->found() || doubts_.contains(id));
     // Events of another log are where they were.
-    if (lost && log.is != LogVerdict::Is::kAnother) note_log_start(id, bounds, SlotSet::all());
+    if (lost && log.is != LogVerdict::LogMatch::kAnother)
+      note_log_start(id, bounds, SlotSet::all());
     report_retention_start(id, p, committed, log, bounds.retention_start);
   }
   p.mark->accept_found();
@@ -62,7 +63,7 @@ void PartitionSet::settle_start(std::int32_t id, Partition& p, const LogBounds& 
   if (!start.retention_start && log.is == Is::kUnknown) say_unverified(id, p, log);
   // The mark of another log must not be above this one's offsets.
   p.mark_may_fall = start.retention_start;
-  p.phase = Phase::kConfirming;
+  p.phase = PartitionPhase::kConfirming;
 }
 
 void PartitionSet::report_start(std::int32_t id, const Partition& p,
@@ -88,14 +89,14 @@ void PartitionSet::report_retention_start(std::int32_t id, const Partition& p,
                        id, describe(committed), offset));
     return;
   }
-  if (doubts_.contains(id) && log.is != LogVerdict::Is::kAnother) {
+  if (doubts_.contains(id) && log.is != LogVerdict::LogMatch::kAnother) {
     report(LogLevel::kWarning,
            fmt::format("partition {}: records may be missing below its mark, {}; reading from the "
                        "start of retention, offset {}",
                        id, mark->position, offset));
     return;
   }
-  if (log.is == LogVerdict::Is::kUnproven) {
+  if (log.is == LogVerdict::LogMatch::kUnproven) {
     report(LogLevel::kWarning,
            fmt::format("partition {}: its mark, {}, may be about another log: {}; reading from the "
                        "start of retention, offset {}",
@@ -103,7 +104,7 @@ void PartitionSet::report_retention_start(std::int32_t id, const Partition& p,
     return;
   }
   metrics_->offset_resets.add();
-  if (log.is == LogVerdict::Is::kAnother) {
+  if (log.is == LogVerdict::LogMatch::kAnother) {
     report(LogLevel::kError,
            fmt::format("partition {}: this is not the log that was read up to the mark, {}: {}; "
                        "reading from the start of retention, offset {}",
@@ -124,16 +125,16 @@ bool PartitionSet::mark_look_done(std::int32_t id, Partition& p) {
     p.mark_verdict.emplace();
     return true;
   }
-  p.phase = Phase::kAsking;
+  p.phase = PartitionPhase::kAsking;
   if (p.mark_look || looks_ == nullptr) return false;
-  p.mark_look =
-      LogWatch::Look{0, KnownLog{found->log.cluster, points_of(found->log), found->position}};
+  p.mark_look = LogWatch::StartedLook{
+      0, KnownLog{found->log.cluster, points_of(found->log), found->position}};
   ask_for_look(id, *p.mark_look);
   return false;
 }
 
-void PartitionSet::ask_for_look(std::int32_t id, LogWatch::Look& look) {
-  LogLooks::Question question{.partition = id, .ticket = ++looks_asked_};
+void PartitionSet::ask_for_look(std::int32_t id, LogWatch::StartedLook& look) {
+  LogLooks::LookQuestion question{.partition = id, .ticket = ++looks_asked_};
   for (const LogPoint& point : look.known.points) question.offsets.push_back(point.offset);
   look.ticket = question.ticket;
   looks_->ask(std::move(question));
@@ -170,19 +171,19 @@ void PartitionSet::take_looks(Clock::time_point now) {
   }
 }
 
-void PartitionSet::take_mark_look(std::int32_t id, Partition& p, const LogLooks::Answer& answer,
+void PartitionSet::take_mark_look(std::int32_t id, Partition& p, const LogLooks::LookAnswer& answer,
                                   Clock::time_point now) {
-  const LogWatch::Look look = *std::exchange(p.mark_look, std::nullopt);
+  const LogWatch::StartedLook look = *std::exchange(p.mark_look, std::nullopt);
   if (answer.status.ok()) {
     p.mark_verdict = judge_mark(look.known, answer.look);
     p.log.set_cluster(answer.look.cluster);
     return;
   }
-  p.phase = Phase::kChecking;
+  p.phase = PartitionPhase::kChecking;
   failed(id, p, now, "cannot verify its log: " + answer.status.text());
 }
 
-void PartitionSet::take_look(std::int32_t id, Partition& p, const LogLooks::Answer& answer,
+void PartitionSet::take_look(std::int32_t id, Partition& p, const LogLooks::LookAnswer& answer,
                              Clock::time_point now) {
   if (!answer.status.ok()) {
     p.log.look->ticket = 0;
@@ -192,11 +193,11 @@ void PartitionSet::take_look(std::int32_t id, Partition& p, const LogLooks::Answ
   const LogVerdict verdict = judge_log(p.log.look->known, answer.look);
   p.log.end_look(verdict);
   p.log.set_cluster(answer.look.cluster);
-  if (verdict.is == LogVerdict::Is::kUnknown) say_unverified(id, p, verdict);
-  if (verdict.is != LogVerdict::Is::kAnother) return;
+  if (verdict.is == LogVerdict::LogMatch::kUnknown) say_unverified(id, p, verdict);
+  if (verdict.is != LogVerdict::LogMatch::kAnother) return;
   p.other_log = verdict.why;
   // Kafka says where to begin; a check that is in progress leads to the same.
-  if (p.phase != Phase::kChecking) p.phase = Phase::kAsking;
+  if (p.phase != PartitionPhase::kChecking) p.phase = PartitionPhase::kAsking;
 }
 
 void PartitionSet::follow_other_log(std::int32_t id, Partition& p, std::int64_t start) {
@@ -214,7 +215,7 @@ void PartitionSet::follow_other_log(std::int32_t id, Partition& p, std::int64_t 
   p.log.set_cluster(cluster);
   // The mark must fall before anything is read: what it says is true of the former log only.
   p.mark_may_fall = true;
-  p.phase = Phase::kConfirming;
+  p.phase = PartitionPhase::kConfirming;
 }
 
 void PartitionSet::say_unverified(std::int32_t id, Partition& p, const LogVerdict& verdict) {

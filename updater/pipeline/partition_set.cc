@@ -72,7 +72,7 @@ void PartitionSet::assign(std::vector<PartitionOffset>& partitions) {
   }
   std::vector<std::int32_t> asked;
   for (const PartitionOffset& at : partitions) {
-    partitions_.at(at.partition).asked = Asked::kYes;
+    partitions_.at(at.partition).asked = OffsetQuery::kYes;
     asked.push_back(at.partition);
   }
   source_->ask(asked);
@@ -85,7 +85,7 @@ void PartitionSet::assign(std::vector<PartitionOffset>& partitions) {
   await_looks(partitions);
   for (PartitionOffset& at : partitions) {
     Partition& p = partitions_.at(at.partition);
-    if (p.phase == Phase::kAsking && p.mark_verdict) finish_check(at.partition, p, now);
+    if (p.phase == PartitionPhase::kAsking && p.mark_verdict) finish_check(at.partition, p, now);
     if (!p.positioned) continue;
     at.offset = p.place_at;
     p.must_move = false;
@@ -124,14 +124,14 @@ void PartitionSet::revoke(std::span<const PartitionOffset> partitions) {
     partitions_.erase(found);
   }
   if (!failing()) failures_logged_ = 0;
-  std::erase_if(sealed_, [this](const Batch::Range& range) {
+  std::erase_if(sealed_, [this](const Batch::BatchOffsets& range) {
     return partitions_.find(range.partition) == partitions_.end();
   });
   metrics_->assigned_partitions.set(static_cast<std::int64_t>(partitions_.size()));
 }
 
 void PartitionSet::start_check(Partition& p) {
-  p.phase = Phase::kChecking;
+  p.phase = PartitionPhase::kChecking;
   p.mark_due = {};
   p.bounds.reset();
   p.mark_look.reset();
@@ -161,26 +161,26 @@ void PartitionSet::place(Partition& p, std::int64_t offset) {
 }
 
 std::optional<Result<LogBounds>> PartitionSet::answer_of(std::int32_t id, Partition& p) {
-  if (p.asked == Asked::kNo) {
-    p.asked = Asked::kSoon;
+  if (p.asked == OffsetQuery::kNo) {
+    p.asked = OffsetQuery::kSoon;
     to_ask_.push_back(id);
   }
-  if (p.asked == Asked::kSoon) return std::nullopt;
+  if (p.asked == OffsetQuery::kSoon) return std::nullopt;
   std::optional<Result<LogBounds>> answer = source_->answer(id);
-  if (answer) p.asked = Asked::kNo;
+  if (answer) p.asked = OffsetQuery::kNo;
   return answer;
 }
 
 std::optional<LogBounds> PartitionSet::bounds_of(std::int32_t id, Partition& p,
                                                  Clock::time_point now) {
   // The answer about a jump may be about a log that no longer exists.
-  if (p.jump && p.phase != Phase::kAsking) p.asked = Asked::kNo;
-  p.phase = Phase::kAsking;
+  if (p.jump && p.phase != PartitionPhase::kAsking) p.asked = OffsetQuery::kNo;
+  p.phase = PartitionPhase::kAsking;
   const std::optional<Result<LogBounds>> answer = answer_of(id, p);
   if (answer && answer->ok()) return answer->value();
   await_kafka(id, p, now);
   if (!answer) return std::nullopt;
-  p.phase = Phase::kChecking;
+  p.phase = PartitionPhase::kChecking;
   failed(id, p, now, "cannot find where to begin: " + answer->status().text());
   return std::nullopt;
 }
@@ -203,7 +203,7 @@ void PartitionSet::finish_check(std::int32_t id, Partition& p, Clock::time_point
   // A mark that this process has not written may be a restored one, of a log that no longer exists.
   const bool ours = found == p.mark->confirmed() || found == p.mark->attempted();
   if (!ours && !mark_look_done(id, p)) return await_kafka(id, p, now);
-  using Is = LogVerdict::Is;
+  using Is = LogVerdict::LogMatch;
   const bool of_another =
       !ours && (p.mark_verdict->is == Is::kAnother || p.mark_verdict->is == Is::kUnproven);
   const MarkCheck check{claim_of(p.mark->confirmed()), claim_of(p.mark->attempted()),
@@ -224,7 +224,7 @@ void PartitionSet::finish_check(std::int32_t id, Partition& p, Clock::time_point
   p.mark_may_fall = p.mark_may_fall || of_another;
   p.mark->accept_found();
   p.reconnected = false;
-  p.phase = Phase::kConfirming;
+  p.phase = PartitionPhase::kConfirming;
 }
 
 void PartitionSet::doubt_all() {
@@ -257,38 +257,38 @@ void PartitionSet::recovered(Partition& p) {
   trouble_.clear();
 }
 
-void PartitionSet::after_mark(std::int32_t id, Partition& p, Mark::Outcome outcome,
+void PartitionSet::after_mark(std::int32_t id, Partition& p, Mark::MarkOutcome outcome,
                               Clock::time_point now) {
   switch (outcome) {
-    case Mark::Outcome::kNothing:
+    case Mark::MarkOutcome::kNothing:
       return;
-    case Mark::Outcome::kRead:
-      if (p.phase != Phase::kChecking) return;
+    case Mark::MarkOutcome::kRead:
+      if (p.phase != PartitionPhase::kChecking) return;
       // If the store was reconnected during the read, it is read once more.
       if (p.epoch == epoch_() || !p.positioned) finish_check(id, p, now);
       return;
-    case Mark::Outcome::kUnread:
+    case Mark::MarkOutcome::kReadFailed:
       heard_kafka(p);  // it is Redis that it waits for now
       failed(id, p, now, "the mark cannot be read: " + p.mark->failure());
       return;
-    case Mark::Outcome::kWritten:
+    case Mark::MarkOutcome::kWritten:
       recovered(p);
       p.compared = p.mark_begun;
       // A write that was started before the mark was to fall has not lowered it.
       if (mark_says_all(p) && position_of(claim_of(p.mark->confirmed())) <= p.done_below()) {
         p.mark_may_fall = false;
       }
-      if (p.phase == Phase::kConfirming && !p.mark_may_fall && mark_says_all(p)) {
+      if (p.phase == PartitionPhase::kConfirming && !p.mark_may_fall && mark_says_all(p)) {
         doubts_.erase(id);
-        p.phase = p.must_move ? Phase::kPlacing : Phase::kReading;
+        p.phase = p.must_move ? PartitionPhase::kPlacing : PartitionPhase::kReading;
       }
       metrics_->marks_written.add();
       return;
-    case Mark::Outcome::kConflict:
+    case Mark::MarkOutcome::kConflict:
       start_check(p);
       return;
-    case Mark::Outcome::kUnknown:
-      p.phase = Phase::kChecking;
+    case Mark::MarkOutcome::kUnknown:
+      p.phase = PartitionPhase::kChecking;
       failed(id, p, now, "the mark cannot be written: " + p.mark->failure());
       return;
   }
@@ -297,17 +297,17 @@ void PartitionSet::after_mark(std::int32_t id, Partition& p, Mark::Outcome outco
 void PartitionSet::act(std::int32_t id, Partition& p, Clock::time_point now, Instant wall_now) {
   // An answer from before a reconnection says nothing about the present server.
   after_mark(id, p, p.mark->poll(p.operation_epoch == epoch_()), now);
-  if (p.phase != Phase::kChecking && p.epoch != epoch_()) start_check(p);
+  if (p.phase != PartitionPhase::kChecking && p.epoch != epoch_()) start_check(p);
   if (p.positioned) look_if_due(id, p, now);
   if (p.jump) judge_jump(id, p, now);
   if (p.mark->busy()) return;
-  if (p.phase == Phase::kAsking) finish_check(id, p, now);
-  if (p.phase == Phase::kChecking && now >= p.mark_due) start_check(p);
-  if (p.phase <= Phase::kAsking) return;
+  if (p.phase == PartitionPhase::kAsking) finish_check(id, p, now);
+  if (p.phase == PartitionPhase::kChecking && now >= p.mark_due) start_check(p);
+  if (p.phase <= PartitionPhase::kAsking) return;
   count_done(p);
   const std::int64_t wanted = mark_to_write(
       p.done_below().value_or(0), position_of(claim_of(p.mark->confirmed())), p.mark_may_fall);
-  if (p.phase == Phase::kConfirming) return write_mark(p, wanted, now, wall_now);
+  if (p.phase == PartitionPhase::kConfirming) return write_mark(p, wanted, now, wall_now);
   const bool moved = mark_moved(p, wanted);
   if (now < p.mark_due && !(hurry_ && moved)) return;
   if (!moved && p.mark_due + (options_.idle_interval - options_.interval) > now) return;
@@ -336,7 +336,7 @@ void PartitionSet::tick(Clock::time_point now, Instant wall_now) {
     act(id, p, now, wall_now);
   }
   source_->ask(to_ask_);
-  for (const std::int32_t id : to_ask_) partitions_.at(id).asked = Asked::kYes;
+  for (const std::int32_t id : to_ask_) partitions_.at(id).asked = OffsetQuery::kYes;
   to_ask_.clear();
   hurry_ = false;
   std::erase_if(retired_, [](const auto& mark) {
@@ -348,7 +348,7 @@ void PartitionSet::tick(Clock::time_point now, Instant wall_now) {
 bool PartitionSet::marks_settled() const noexcept {
   return std::all_of(partitions_.begin(), partitions_.end(), [this](const auto& it) {
     const Partition& p = it.second;
-    if (p.phase <= Phase::kConfirming) return true;  // not available yet
+    if (p.phase <= PartitionPhase::kConfirming) return true;  // not available yet
     const auto written = position_of(claim_of(p.mark->confirmed()));
     return !p.mark->busy() && written >= p.done_below().value_or(0) && !mark_moved(p, *written);
   });
@@ -357,15 +357,15 @@ bool PartitionSet::marks_settled() const noexcept {
 void PartitionSet::to_place(std::vector<PartitionOffset>& out) const {
   out.clear();
   for (const auto& [id, p] : partitions_) {
-    if (p.phase == Phase::kPlacing && !p.held) out.push_back({id, p.place_at});
+    if (p.phase == PartitionPhase::kPlacing && !p.held) out.push_back({id, p.place_at});
   }
 }
 
 void PartitionSet::placed(std::int32_t partition) {
   Partition* p = find(partition);
-  if (p == nullptr || p->phase != Phase::kPlacing) return;
+  if (p == nullptr || p->phase != PartitionPhase::kPlacing) return;
   p->must_move = false;
-  p->phase = Phase::kReading;
+  p->phase = PartitionPhase::kReading;
 }
 
 void PartitionSet::seek_all_again() {
@@ -377,14 +377,14 @@ void PartitionSet::move_again(Partition& p) {
   p.must_move = true;
   p.first_message = true;
   p.place_at = p.tracker.next_offset().value_or(p.place_at);
-  if (p.phase == Phase::kReading) p.phase = Phase::kPlacing;
+  if (p.phase == PartitionPhase::kReading) p.phase = PartitionPhase::kPlacing;
 }
 
 bool PartitionSet::take(std::int32_t partition, const Delivered& message) {
   const std::int64_t offset = message.offset;
   Partition* p = find(partition);
   if (p == nullptr) return false;
-  if (p->phase != Phase::kReading || p->held) {
+  if (p->phase != PartitionPhase::kReading || p->held) {
     // The consumer has moved past what is dropped here.
     move_again(*p);
     return false;
@@ -431,20 +431,20 @@ void PartitionSet::close_range(std::int32_t id, Partition& p) {
                      .stamp = send_stamp(id)});
 }
 
-void PartitionSet::seal(std::vector<Batch::Range>& ranges) {
+void PartitionSet::seal(std::vector<Batch::BatchOffsets>& ranges) {
   for (auto& [id, p] : partitions_) close_range(id, p);
   ranges.assign(sealed_.begin(), sealed_.end());
   sealed_.clear();
 }
 
-void PartitionSet::complete(const Batch::Range& range) {
+void PartitionSet::complete(const Batch::BatchOffsets& range) {
   Partition* p = find(range.partition);
   if (p == nullptr || p->generation != range.generation) return;
   p->tracker.complete(range.ticket);
 }
 
 void PartitionSet::complete_batch(const Batch& batch) {
-  for (const Batch::Range& range : batch.ranges) complete(range);
+  for (const Batch::BatchOffsets& range : batch.ranges) complete(range);
 }
 
 void PartitionSet::collect_commits(std::vector<PartitionOffset>& out) {

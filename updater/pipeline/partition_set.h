@@ -80,7 +80,7 @@ struct MarkOptions {
 
 /// A part of a gap, to be read and written. Done only if all of it was acknowledged on the
 /// connections of `epoch`.
-struct GapSegment {
+struct GapPiece {
   std::int32_t partition = 0;
   std::uint64_t fill = 0;  ///< differs whenever the gaps were determined again
   std::uint64_t epoch = 0;
@@ -179,11 +179,11 @@ class PartitionSet {
   /// The offset of the message that should come next; nullopt: no message should come now.
   [[nodiscard]] std::optional<std::int64_t> awaited(std::int32_t partition) const;
   /// What a partition waits for before it can be read; nullopt: nothing, or it is not assigned.
-  [[nodiscard]] std::optional<StallBook::Cause> waits_for(std::int32_t partition) const;
+  [[nodiscard]] std::optional<StallBook::StallCause> waits_for(std::int32_t partition) const;
 
   /// The messages taken since the last call, as ranges of a batch.
-  void seal(std::vector<Batch::Range>& ranges);
-  void complete(const Batch::Range& range);
+  void seal(std::vector<Batch::BatchOffsets>& ranges);
+  void complete(const Batch::BatchOffsets& range);
   /// A batch has been written: its ranges are complete.
   virtual void complete_batch(const Batch& batch);
 
@@ -206,19 +206,19 @@ class PartitionSet {
   virtual void doubt_all();
 
   /// The newest segment of each partition that has a gap and is being read.
-  virtual void list_segments(std::vector<GapSegment>& out) const;
+  virtual void list_segments(std::vector<GapPiece>& out) const;
   /// Whether it is worth continuing with a segment.
-  [[nodiscard]] virtual bool filling(const GapSegment& segment) const;
+  [[nodiscard]] virtual bool filling(const GapPiece& segment) const;
   /// Its first message was read: the partition's log is identified by it if by nothing else.
-  void segment_begun(const GapSegment& segment, const Delivered& first);
+  void segment_begun(const GapPiece& segment, const Delivered& first);
   /// Some of its events have been written.
-  virtual void count_segment(GapSegment& segment, const Batch& batch);
+  virtual void count_segment(GapPiece& segment, const Batch& batch);
   /// Everything in it has been acknowledged, dead letters included. False: it does not count,
   /// because Redis may have lost some of it, and will be handed out again if it is still missing.
-  virtual bool segment_done(const GapSegment& segment);
+  virtual bool segment_done(const GapPiece& segment);
   /// The log begins at `log_start`, within the segment or behind it: what gaps hold below it is
   /// missing for good. `newest`: as in ExpiredEvents. Events before `oldest` do not count any more.
-  virtual void expire(const GapSegment& segment, std::int64_t log_start,
+  virtual void expire(const GapPiece& segment, std::int64_t log_start,
                       std::optional<Instant> newest, Instant oldest);
   /// What was found to be missing for good since the last call.
   [[nodiscard]] std::vector<ExpiredEvents> take_expired() { return std::exchange(expired_, {}); }
@@ -247,10 +247,10 @@ class PartitionSet {
   [[nodiscard]] std::optional<std::int64_t> low_water(std::int32_t partition) const;
 
  protected:
-  enum class Phase : std::uint8_t { kChecking, kAsking, kConfirming, kPlacing, kReading };
+  enum class PartitionPhase : std::uint8_t { kChecking, kAsking, kConfirming, kPlacing, kReading };
   /// Whether Kafka was queried where to begin. This happens at the end of tick(), so that all
   /// partitions are queried together.
-  enum class Asked : std::uint8_t { kNo, kSoon, kYes };
+  enum class OffsetQuery : std::uint8_t { kNo, kSoon, kYes };
   /// Reading should have continued at one offset and continued at a later one.
   struct Jump {
     std::int64_t from = 0;
@@ -261,9 +261,9 @@ class PartitionSet {
   struct Partition {
     explicit Partition(std::unique_ptr<Mark> m) : mark(std::move(m)) {}
     std::unique_ptr<Mark> mark;
-    Phase phase = Phase::kChecking;
+    PartitionPhase phase = PartitionPhase::kChecking;
     bool positioned = false;  // whether `tracker` says where reading is
-    Asked asked = Asked::kNo;
+    OffsetQuery asked = OffsetQuery::kNo;
     // Since when Kafka has not said what its check needs, from one attempt to the next, and whether
     // the other partitions are read without it meanwhile.
     std::optional<Clock::time_point> asking_since;
@@ -299,7 +299,7 @@ class PartitionSet {
     LogWatch log;
     // What a check has found: Kafka's answer, and whether the mark found is about this log.
     std::optional<LogBounds> bounds;
-    std::optional<LogWatch::Look> mark_look;
+    std::optional<LogWatch::StartedLook> mark_look;
     std::optional<LogVerdict> mark_verdict;
     // Positioned: why the log is not the one that was read.
     std::optional<std::string> other_log;
@@ -318,12 +318,12 @@ class PartitionSet {
                               std::optional<std::int64_t> committed, const LogVerdict& log,
                               std::int64_t offset);
   bool mark_look_done(std::int32_t id, Partition& p);
-  void ask_for_look(std::int32_t id, LogWatch::Look& look);
+  void ask_for_look(std::int32_t id, LogWatch::StartedLook& look);
   void look_if_due(std::int32_t id, Partition& p, Clock::time_point now);
   void take_looks(Clock::time_point now);
-  void take_look(std::int32_t id, Partition& p, const LogLooks::Answer& answer,
+  void take_look(std::int32_t id, Partition& p, const LogLooks::LookAnswer& answer,
                  Clock::time_point now);
-  void take_mark_look(std::int32_t id, Partition& p, const LogLooks::Answer& answer,
+  void take_mark_look(std::int32_t id, Partition& p, const LogLooks::LookAnswer& answer,
                       Clock::time_point now);
   void follow_other_log(std::int32_t id, Partition& p, std::int64_t start);
   void say_unverified(std::int32_t id, Partition& p, const LogVerdict& verdict);
@@ -356,7 +356,7 @@ class PartitionSet {
                                                           const Partition& p) const;
   std::optional<Result<LogBounds>> answer_of(std::int32_t id, Partition& p);
   std::optional<LogBounds> bounds_of(std::int32_t id, Partition& p, Clock::time_point now);
-  void after_mark(std::int32_t id, Partition& p, Mark::Outcome outcome, Clock::time_point now);
+  void after_mark(std::int32_t id, Partition& p, Mark::MarkOutcome outcome, Clock::time_point now);
   void act(std::int32_t id, Partition& p, Clock::time_point now, Instant wall_now);
   void failed(std::int32_t id, Partition& p, Clock::time_point now, std::string why);
   void recovered(Partition& p);
@@ -367,7 +367,7 @@ class PartitionSet {
   /// What a range of the partition that is about to be sent is stamped with.
   [[nodiscard]] virtual std::uint64_t send_stamp(std::int32_t id) const;
   /// An answer of the LogLooks that may be to a question of a derived class.
-  virtual bool take_other_look(const LogLooks::Answer& answer);
+  virtual bool take_other_look(const LogLooks::LookAnswer& answer);
   void await_answers(std::span<const PartitionOffset> partitions);
   void await_looks(std::span<const PartitionOffset> partitions);
   Partition* find(std::int32_t id);
@@ -390,7 +390,7 @@ class PartitionSet {
   /// marks say. A doubt ends when marks say so, and not with the assignment: they may be given up
   /// and taken over again before that.
   std::set<std::int32_t> doubts_;
-  std::vector<Batch::Range> sealed_;            // ranges closed before seal() is called
+  std::vector<Batch::BatchOffsets> sealed_;     // ranges closed before seal() is called
   std::vector<std::int32_t> to_ask_;            // asked together at the end of tick()
   std::vector<std::unique_ptr<Mark>> retired_;  // of revoked partitions, until their operation ends
   std::uint64_t generations_ = 0;

@@ -12,7 +12,7 @@ namespace fcap::updater {
 bool PartitionSet::checking() const noexcept {
   bool some_can_be_read = partitions_.empty();
   for (const auto& [id, p] : partitions_) {
-    if (p.phase > Phase::kConfirming) {
+    if (p.phase > PartitionPhase::kConfirming) {
       some_can_be_read = true;
     } else if (!p.left_behind) {
       return true;
@@ -27,28 +27,28 @@ bool PartitionSet::failing() const noexcept {
   });
 }
 
-std::optional<StallBook::Cause> PartitionSet::waits_for(std::int32_t partition) const {
+std::optional<StallBook::StallCause> PartitionSet::waits_for(std::int32_t partition) const {
   using Wait = StallBook::Wait;
   const auto found = partitions_.find(partition);
   if (found == partitions_.end()) return std::nullopt;
   const Partition& p = found->second;
-  StallBook::Cause cause;
+  StallBook::StallCause cause;
   switch (p.phase) {
-    case Phase::kChecking:
+    case PartitionPhase::kChecking:
       cause = {Wait::kMark, "it waits for Redis to say what its mark is"};
       break;
-    case Phase::kAsking:
+    case PartitionPhase::kAsking:
       cause = {Wait::kStart, p.mark_look
                                  ? "it waits for Kafka to say whether this is the log of its mark"
                                  : "it waits for Kafka to say where its reading begins"};
       break;
-    case Phase::kConfirming:
+    case PartitionPhase::kConfirming:
       cause = {Wait::kMark, "it waits for Redis to confirm its mark"};
       break;
-    case Phase::kPlacing:
-      return StallBook::Cause{
+    case PartitionPhase::kPlacing:
+      return StallBook::StallCause{
           Wait::kPlace, fmt::format("it waits for Kafka's client to go to offset {}", p.place_at)};
-    case Phase::kReading:
+    case PartitionPhase::kReading:
       return std::nullopt;
   }
   // In a cluster, those of shards are all partitions'.

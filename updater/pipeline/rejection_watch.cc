@@ -11,7 +11,7 @@ constexpr std::chrono::seconds kLineEvery{60};
 
 }  // namespace
 
-RejectionWatch::Slot& RejectionWatch::slot(Clock::time_point now) {
+RejectionWatch::MessageCounts& RejectionWatch::slot(Clock::time_point now) {
   const std::int64_t number = now.time_since_epoch() / kSlotLength;
   const auto count = static_cast<std::int64_t>(kSlots);
   // Slots for times without messages are empty.
@@ -22,9 +22,10 @@ RejectionWatch::Slot& RejectionWatch::slot(Clock::time_point now) {
   return slots_[static_cast<std::size_t>(newest_ % count)];
 }
 
-void RejectionWatch::rejected(const Place& at, const events::Rejected& why, Clock::time_point now) {
+void RejectionWatch::rejected(const RejectedPosition& at, const events::Rejected& why,
+                              Clock::time_point now) {
   ++slot(now).rejected;
-  Reason& reason = reasons_.at(static_cast<std::size_t>(why.reason));
+  ReasonLines& reason = reasons_.at(static_cast<std::size_t>(why.reason));
   if (reason.written && now - *reason.written < kLineEvery) {
     ++reason.left_out;
     return;
@@ -46,8 +47,8 @@ void RejectionWatch::taken(std::uint64_t messages, Clock::time_point now) {
 
 std::string RejectionWatch::trouble(Clock::time_point now) {
   slot(now);
-  Slot sum;
-  for (const Slot& each : slots_) {
+  MessageCounts sum;
+  for (const MessageCounts& each : slots_) {
     sum.messages += each.messages;
     sum.rejected += each.rejected;
   }

@@ -33,11 +33,11 @@ class RejectionWatch {
   RejectionWatch(RejectionWatchOptions options, LogCallback log)
       : options_(options), log_(std::move(log)) {}
 
-  struct Place {
+  struct RejectedPosition {
     std::int32_t partition = 0;
     std::int64_t offset = 0;
   };
-  void rejected(const Place& at, const events::Rejected& why, Clock::time_point now);
+  void rejected(const RejectedPosition& at, const events::Rejected& why, Clock::time_point now);
   /// So many messages were read, those that were rejected included.
   void taken(std::uint64_t messages, Clock::time_point now);
 
@@ -47,22 +47,22 @@ class RejectionWatch {
  private:
   static constexpr std::chrono::seconds kSlotLength{10};
   static constexpr std::size_t kSlots = 6;
-  struct Slot {
+  struct MessageCounts {
     std::uint64_t messages = 0;
     std::uint64_t rejected = 0;
   };
-  struct Reason {
+  struct ReasonLines {
     std::optional<Clock::time_point> written;
     std::uint64_t left_out = 0;
   };
 
-  Slot& slot(Clock::time_point now);
+  MessageCounts& slot(Clock::time_point now);
 
   const RejectionWatchOptions options_;
   const LogCallback log_;
-  std::array<Slot, kSlots> slots_{};
+  std::array<MessageCounts, kSlots> slots_{};
   std::int64_t newest_ = 0;  // the number of the slot that was used last
-  std::array<Reason, events::kRejections> reasons_{};
+  std::array<ReasonLines, events::kRejections> reasons_{};
   std::string sample_;
 };
 

@@ -19,7 +19,7 @@ Gaps not_claimed(const Claim& claim, std::int64_t end) {
 
 }  // namespace
 
-bool ShardMarks::Shard::attempted(const std::optional<MarkValue>& mark) const {
+bool ShardMarks::ShardState::attempted(const std::optional<MarkValue>& mark) const {
   return mark && std::ranges::find(attempts, *mark) != attempts.end();
 }
 
@@ -51,7 +51,7 @@ void ShardMarks::set_nodes(std::span<const std::string> nodes) {
 void ShardMarks::looked(const ShardLook& look, std::uint64_t epoch) {
   const auto found = shards_.find(look.node);
   if (found == shards_.end()) return;
-  Shard& shard = found->second;
+  ShardState& shard = found->second;
   const std::uint64_t looked_before = std::exchange(shard.looked_at, ++clock_);
   const bool holds_nothing = look.owned.empty() && look.importing.empty();
   if (!shard.seen && holds_nothing && look.former.empty()) {
@@ -114,7 +114,7 @@ void ShardMarks::found(const std::string& node, std::uint64_t epoch,
                        std::span<const MarkValue> marks, std::uint64_t look) {
   const auto at = shards_.find(node);
   if (at == shards_.end() || !at->second.seen || at->second.epoch != epoch) return;
-  Shard& shard = at->second;
+  ShardState& shard = at->second;
   if (look != shard.looked_at) return;
   ++clock_;
   for (const MarkValue& mark : marks) {
@@ -168,7 +168,7 @@ void ShardMarks::found(const std::string& node, std::uint64_t epoch,
   review_arrivals();
 }
 // Only what its mark says is certain, and only for the slots that it names.
-void ShardMarks::take_over(Shard& shard, const std::optional<MarkValue>& own) {
+void ShardMarks::take_over(ShardState& shard, const std::optional<MarkValue>& own) {
   if (!own) return;
   Claim certain = claim_of(*own);
   // What was acknowledged since the confirmed one was written may not be there.
@@ -190,18 +190,18 @@ void ShardMarks::take_over(Shard& shard, const std::optional<MarkValue>& own) {
 
 // Where two marks name a slot, the newer one speaks for it: the older one may have come back with
 // its slot, or its shard had no connection to the updater since the slot left.
-void ShardMarks::drop_older_claims(Shard& shard) {
+void ShardMarks::drop_older_claims(ShardState& shard) {
   for (auto& [node, other] : shards_) {
     if (&other == &shard || !other.read) continue;
     const SlotSet both = (shard.named | shard.partly) & (other.named | other.partly);
-    Shard& older = shard.serial < other.serial ? shard : other;
+    ShardState& older = shard.serial < other.serial ? shard : other;
     older.named -= both;
     older.partly -= both;
   }
 }
 
 // The slots that are not the shard's any more and that their owners' marks name.
-SlotSet ShardMarks::named_by_owner(const Shard& but) const {
+SlotSet ShardMarks::named_by_owner(const ShardState& but) const {
   SlotSet named;
   for (const auto& [node, shard] : shards_) {
     if (&shard == &but || !shard.compared) continue;
@@ -244,7 +244,7 @@ void ShardMarks::something_was_lost() {
 
 // After all of the retention became missing for all slots on the move: those that this shard owns
 // can be in its mark at once, which claims nothing of them.
-void ShardMarks::name_what_is_here(Shard& shard) {
+void ShardMarks::name_what_is_here(ShardState& shard) {
   SlotSet here = shard.look.owned - shard.look.migrating;
   for (const auto& [node, other] : shards_) {
     if (&other != &shard) here -= other.look.owned;
@@ -279,7 +279,7 @@ void ShardMarks::review_arrivals() {
   }
 }
 
-void ShardMarks::name_arrivals(Shard& shard) {
+void ShardMarks::name_arrivals(ShardState& shard) {
   SlotSet arrivals = shard.arrivals;
   for (const auto& [node, other] : shards_) {
     if (&other != &shard) arrivals -= other.look.owned;
@@ -304,16 +304,16 @@ bool ShardMarks::all_slots_owned() const {
   return owned == all_;
 }
 
-bool ShardMarks::all_checked_after(const Shard& shard, std::uint64_t stamp) const {
+bool ShardMarks::all_checked_after(const ShardState& shard, std::uint64_t stamp) const {
   return std::ranges::all_of(shards_, [&](const auto& it) {
-    const Shard& other = it.second;
+    const ShardState& other = it.second;
     return &other == &shard || (other.compared && other.checked_at > stamp);
   });
 }
 
 // A slot that arrives from now on has lost nothing here: none was on its way when the shard lost
 // something, or it is known, and the marks that name it say so.
-void ShardMarks::make_safe(Shard& shard) {
+void ShardMarks::make_safe(ShardState& shard) {
   if (shard.safe() || !all_checked_after(shard, shard.unsafe_since)) return;
   if (!all_slots_owned()) return;
   const bool told = std::ranges::all_of(shards_, [this, &shard](const auto& it) {
@@ -334,7 +334,7 @@ bool ShardMarks::waits_for_others(const std::string& node) const {
 std::optional<MarkValue> ShardMarks::to_write(const std::string& node, std::int64_t position) {
   const auto found = shards_.find(node);
   if (found == shards_.end() || !found->second.compared) return std::nullopt;
-  Shard& shard = found->second;
+  ShardState& shard = found->second;
   const std::vector<int> places = places_for_mark(
       shard.look, shard.confirmed ? shard.confirmed->shard->places : std::vector<int>(), places_);
   if (places.empty() || (!shard.begun && some_awaited())) return std::nullopt;
@@ -372,7 +372,7 @@ std::optional<MarkValue> ShardMarks::to_write(const std::string& node, std::int6
 
 // Above every serial that was seen in any shard, so that a mark that left with its slot and comes
 // back is known to be older. Where a shard has no mark, the next one is far above them.
-std::uint64_t ShardMarks::next_serial(const Shard& shard) {
+std::uint64_t ShardMarks::next_serial(const ShardState& shard) {
   constexpr int kStartBits = 32;
   if (shard.confirmed) return ++highest_serial_;
   highest_serial_ = ((highest_serial_ >> kStartBits) + 1) << kStartBits;
@@ -382,7 +382,7 @@ std::uint64_t ShardMarks::next_serial(const Shard& shard) {
 void ShardMarks::written(const std::string& node, std::uint64_t epoch) {
   const auto found = shards_.find(node);
   if (found == shards_.end()) return;
-  Shard& shard = found->second;
+  ShardState& shard = found->second;
   if (!shard.writing || !shard.compared || shard.epoch != epoch) return;
   shard.confirmed = std::move(shard.attempts.back());
   shard.attempts.clear();
@@ -410,18 +410,18 @@ void ShardMarks::lost(const std::string& node) {
 bool ShardMarks::counts(const std::string& node, std::uint64_t epoch, std::uint64_t stamp) const {
   const auto found = shards_.find(node);
   if (found == shards_.end()) return false;
-  const Shard& shard = found->second;
+  const ShardState& shard = found->second;
   return shard.steady != 0 && shard.steady <= stamp && shard.epoch == epoch;
 }
 
-std::optional<ShardMarks::Segment> ShardMarks::segment(std::int64_t position,
-                                                       std::int64_t offsets_max) const {
+std::optional<ShardMarks::MissingPiece> ShardMarks::segment(std::int64_t position,
+                                                            std::int64_t offsets_max) const {
   SlotSet steady;
   for (const auto& [node, shard] : shards_) {
     if (shard.steady != 0) steady |= shard.look.owned;
   }
-  std::optional<Segment> newest;
-  for (const MissingOffsets::Stretch& stretch : missing_.stretches()) {
+  std::optional<MissingPiece> newest;
+  for (const MissingOffsets::MissingStretch& stretch : missing_.stretches()) {
     const SlotSet slots = stretch.slots & steady;
     const Gaps below = gaps_below(stretch.gaps, position);
     if (slots.empty() || below.empty()) continue;
@@ -435,7 +435,7 @@ std::optional<ShardMarks::Segment> ShardMarks::segment(std::int64_t position,
 bool ShardMarks::settled(std::int64_t position) const {
   if (!missing_.empty()) return false;
   return std::ranges::all_of(shards_, [position](const auto& it) {
-    const Shard& shard = it.second;
+    const ShardState& shard = it.second;
     if (!shard.seen || !shard.compared) return false;
     if (shard.look.owned.empty()) return true;
     return shard.steady != 0 && shard.confirmed->position == position &&

@@ -99,12 +99,12 @@ class ShardMarks {
 
   /// The newest offsets below `position` that are missing for users of shards which can take them;
   /// at most `offsets_max`.
-  struct Segment {
+  struct MissingPiece {
     SlotSet slots;
     Gap offsets;
   };
-  [[nodiscard]] std::optional<Segment> segment(std::int64_t position,
-                                               std::int64_t offsets_max) const;
+  [[nodiscard]] std::optional<MissingPiece> segment(std::int64_t position,
+                                                    std::int64_t offsets_max) const;
   /// Everything of a segment that was begun at `stamp` was acknowledged, and counts, for the users
   /// of these slots. It stays missing where something was lost meanwhile.
   void filled(const SlotSet& slots, Gap offsets, std::uint64_t stamp);
@@ -123,7 +123,7 @@ class ShardMarks {
   [[nodiscard]] bool is_ours(const std::string& node, const MarkValue& mark) const;
 
  private:
-  struct Shard {
+  struct ShardState {
     ShardLook look;
     bool seen = false;
     bool read = false;                 // its marks were read at least once
@@ -154,23 +154,23 @@ class ShardMarks {
     [[nodiscard]] bool attempted(const std::optional<MarkValue>& mark) const;
     [[nodiscard]] bool safe() const { return seen && safe_replication == look.replication; }
   };
-  using Shards = std::map<std::string, Shard>;
+  using Shards = std::map<std::string, ShardState>;
 
   void lack(const SlotSet& slots, const Gaps& gaps);
-  void drop_older_claims(Shard& shard);
-  void take_over(Shard& shard, const std::optional<MarkValue>& own);
+  void drop_older_claims(ShardState& shard);
+  void take_over(ShardState& shard, const std::optional<MarkValue>& own);
   void something_was_lost();
-  void name_what_is_here(Shard& shard);
+  void name_what_is_here(ShardState& shard);
   void restart(const SlotSet& slots);
   [[nodiscard]] SlotSet moving() const;
   void review_arrivals();
-  void name_arrivals(Shard& shard);
-  [[nodiscard]] SlotSet named_by_owner(const Shard& but) const;
+  void name_arrivals(ShardState& shard);
+  [[nodiscard]] SlotSet named_by_owner(const ShardState& but) const;
   [[nodiscard]] bool all_slots_owned() const;
-  [[nodiscard]] bool all_checked_after(const Shard& shard, std::uint64_t stamp) const;
-  void make_safe(Shard& shard);
+  [[nodiscard]] bool all_checked_after(const ShardState& shard, std::uint64_t stamp) const;
+  void make_safe(ShardState& shard);
   [[nodiscard]] bool some_awaited() const;
-  [[nodiscard]] std::uint64_t next_serial(const Shard& shard);
+  [[nodiscard]] std::uint64_t next_serial(const ShardState& shard);
 
   std::int64_t retention_start_;
   std::int64_t oldest_ = 0;

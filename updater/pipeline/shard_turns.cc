@@ -83,7 +83,7 @@ void ShardTurns::remove(std::int32_t id) {
   // What is under way may be about it, and the partition may be added again at once.
   for (auto& [node, shard] : shards_) {
     if (!std::exchange(shard.call, nullptr)) continue;
-    shard.phase = Phase::kIdle;
+    shard.phase = TurnPhase::kIdle;
     shard.jobs.clear();
     shard.later.clear();
     for (auto& [other, p] : partitions_) p.marks.doubtful(node);
@@ -99,12 +99,12 @@ ShardedPartition* ShardTurns::find(std::int32_t id) {
 
 // Those that have slots, by the client's map, and masters that are to get some or had some: keys of
 // a slot on the move may be there.
-std::map<std::string, ShardTurns::Shard> ShardTurns::nodes_now() const {
-  std::map<std::string, Shard> nodes;
+std::map<std::string, ShardTurns::ShardInTurn> ShardTurns::nodes_now() const {
+  std::map<std::string, ShardInTurn> nodes;
   const auto add = [&](const std::string& id, const std::string& address, SlotSet slots) {
     const auto number = client_->node_at(address);
     if (!number) return;
-    Shard& shard = nodes[id];
+    ShardInTurn& shard = nodes[id];
     shard.address = address;
     shard.number = *number;
     shard.mapped = std::move(slots);
@@ -139,13 +139,13 @@ void ShardTurns::tell_nodes(ShardMarks& marks) const {
 void ShardTurns::follow_nodes(Clock::time_point now) {
   if (now < nodes_due_) return;
   nodes_due_ = now + kNodesEvery;
-  std::map<std::string, Shard> nodes = nodes_now();
+  std::map<std::string, ShardInTurn> nodes = nodes_now();
   if (nodes.empty()) return;
   bool changed =
       std::erase_if(shards_, [&](const auto& it) { return !nodes.contains(it.first); }) > 0;
   for (auto& [node, found] : nodes) {
     const auto [at, is_new] = shards_.try_emplace(node);
-    Shard& shard = at->second;
+    ShardInTurn& shard = at->second;
     changed = changed || is_new;
     if (is_new) shard.unsteady_since = now;
     shard.address = std::move(found.address);
@@ -166,7 +166,7 @@ void ShardTurns::follow_nodes(Clock::time_point now) {
 }
 
 bool ShardTurns::steady(const ShardedPartition& partition, const std::string& node,
-                        const Shard& shard) const {
+                        const ShardInTurn& shard) const {
   if (shard.epoch == 0) return false;
   // It needs no mark, and nobody writes there.
   if (shard.look.self.owned.empty() && shard.mapped.empty()) return true;
@@ -363,7 +363,7 @@ std::size_t ShardTurns::shards_away() const {
 void ShardTurns::tick(Clock::time_point now, Instant wall_now) {
   follow_nodes(now);
   if (!partitions_.empty()) {
-    for (auto& [node, shard] : shards_) pump(node, shard, now, wall_now);
+    for (auto& [node, shard] : shards_) tick(node, shard, now, wall_now);
   }
   const bool some_slots =
       std::ranges::any_of(shards_, [](const auto& it) { return !it.second.mapped.empty(); });
@@ -372,7 +372,7 @@ void ShardTurns::tick(Clock::time_point now, Instant wall_now) {
   hurry_ = false;
 }
 
-void ShardTurns::pump(const std::string& node, Shard& shard, Clock::time_point now,
+void ShardTurns::tick(const std::string& node, ShardInTurn& shard, Clock::time_point now,
                       Instant wall_now) {
   if (shard.call) {
     if (!shard.call->ended()) return;
@@ -388,42 +388,42 @@ void ShardTurns::pump(const std::string& node, Shard& shard, Clock::time_point n
   if (now >= shard.due || (hurry_ && shard.failures == 0)) begin_look(shard);
 }
 
-void ShardTurns::take_answers(const std::string& node, Shard& shard, const NodeCall& call,
+void ShardTurns::take_answers(const std::string& node, ShardInTurn& shard, const NodeCall& call,
                               Clock::time_point now, Instant wall_now) {
-  const Phase phase = std::exchange(shard.phase, Phase::kIdle);
+  const TurnPhase phase = std::exchange(shard.phase, TurnPhase::kIdle);
   if (!call.answered()) {
-    if (phase == Phase::kWriting) take_written(node, shard, call);
+    if (phase == TurnPhase::kWriting) take_written(node, shard, call);
     return lose(node, shard, now, "it does not answer: " + client_->last_error());
   }
   switch (phase) {
-    case Phase::kIdle:
+    case TurnPhase::kIdle:
       return;
-    case Phase::kConnecting:
+    case TurnPhase::kConnecting:
       shard.due = now;
       return;
-    case Phase::kLooking:
+    case TurnPhase::kLooking:
       return take_look(node, shard, call, now, wall_now);
-    case Phase::kReading:
+    case TurnPhase::kReading:
       if (take_read(node, shard, call)) return begin_write(node, shard, now, wall_now);
       ++shard.failures;
       return end_turn(shard, now);
-    case Phase::kWriting:
+    case TurnPhase::kWriting:
       take_written(node, shard, call);
       if (!shard.call) end_turn(shard, now);
       return;
   }
 }
 
-void ShardTurns::lose(const std::string& node, Shard& shard, Clock::time_point now,
+void ShardTurns::lose(const std::string& node, ShardInTurn& shard, Clock::time_point now,
                       std::string why) {
   shard.epoch = 0;
   shard.look = {};
   shard.why = std::move(why);
-  shard.phase = Phase::kIdle;
+  shard.phase = TurnPhase::kIdle;
   ++shard.failures;
   for (auto& [id, p] : partitions_) {
     p.marks.lost(node);
-    ShardedPartition::Place& place = p.places[node];
+    ShardedPartition::MarksInShard& place = p.places[node];
     place.ticket = 0;
     place.usable.reset();
     place.unanswered = false;
@@ -431,7 +431,7 @@ void ShardTurns::lose(const std::string& node, Shard& shard, Clock::time_point n
   end_turn(shard, now);
 }
 
-void ShardTurns::end_turn(Shard& shard, Clock::time_point now) {
+void ShardTurns::end_turn(ShardInTurn& shard, Clock::time_point now) {
   if (shard.failures == 0) {
     shard.due = now + options_.interval;
     return;
@@ -440,22 +440,22 @@ void ShardTurns::end_turn(Shard& shard, Clock::time_point now) {
   shard.due = now + std::min<Clock::duration>(kAgainAfter * (1U << doublings), kAgainAfterMax);
 }
 
-void ShardTurns::begin_look(Shard& shard) {
+void ShardTurns::begin_look(ShardInTurn& shard) {
   shard.call = NodeCall::make();
   shard.call->add({"CLUSTER", "NODES"});
   shard.call->add({"INFO", "replication"});
   shard.call_epoch = client_->node_epoch(shard.number);
   // A node that was never connected has no epoch yet: the first call connects it.
   const bool connected = shard.call_epoch != 0;
-  shard.phase = connected ? Phase::kLooking : Phase::kConnecting;
+  shard.phase = connected ? TurnPhase::kLooking : TurnPhase::kConnecting;
   shard.call->send(*client_, shard.number,
                    connected ? std::optional(shard.call_epoch) : std::nullopt, options_.deadline);
 }
 
-void ShardTurns::take_look(const std::string& node, Shard& shard, const NodeCall& call,
+void ShardTurns::take_look(const std::string& node, ShardInTurn& shard, const NodeCall& call,
                            Clock::time_point now, Instant wall_now) {
   const auto& answers = call.answers();
-  for (const NodeCall::Answer& answer : answers) {
+  for (const NodeCall::NodeAnswer& answer : answers) {
     if (answer.is_error()) return lose(node, shard, now, answer.text);
   }
   auto look = read_node_look(answers[0].text, answers[1].text);

@@ -26,7 +26,7 @@ namespace fcap::updater {
 struct ShardedPartition {
   using Clock = std::chrono::steady_clock;
   /// In one shard, over the connection on which they were read.
-  struct Place {
+  struct MarksInShard {
     std::map<int, std::string> texts = {};  ///< by slot: every mark of the partition in its slots
     std::uint64_t look = 0;                 ///< after which they were read
     Clock::time_point due{};
@@ -44,12 +44,12 @@ struct ShardedPartition {
       : marks(std::move(m)), key_behind(std::move(key)) {}
 
   ShardMarks marks;
-  std::string key_behind;                    ///< the mark's key, behind its tag
-  std::int64_t position = 0;                 ///< everything below it is done or given up
-  LogIdentity log;                           ///< what a mark of this position says of the log
-  std::map<std::string, Place> places = {};  ///< by node
-  bool known = false;                        ///< the marks of every shard there was had been read
-  bool committed = false;                    ///< the group had committed an offset of it
+  std::string key_behind;     ///< the mark's key, behind its tag
+  std::int64_t position = 0;  ///< everything below it is done or given up
+  LogIdentity log;            ///< what a mark of this position says of the log
+  std::map<std::string, MarksInShard> places = {};  ///< by node
+  bool known = false;      ///< the marks of every shard there was had been read
+  bool committed = false;  ///< the group had committed an offset of it
   /// Since when Kafka has not said whether the log of some mark is the one that is being read.
   std::optional<Clock::time_point> asking_since = {};
   /// That has taken too long (it may have no leader): shards are judged without it, until all of
@@ -145,27 +145,27 @@ class ShardTurns {
   [[nodiscard]] SlotSet take_marks_gone() { return std::exchange(marks_gone_, {}); }
 
  private:
-  enum class Phase : std::uint8_t { kIdle, kConnecting, kLooking, kReading, kWriting };
+  enum class TurnPhase : std::uint8_t { kIdle, kConnecting, kLooking, kReading, kWriting };
   /// What one command of a call is about.
-  struct Job {
+  struct MarkCommand {
     std::vector<std::int32_t> partitions = {};
     int slot = -1;
     std::string text = {};   // to be written; empty: what is there is deleted
     bool is_last = false;    // of a write: the last copy of its mark
     bool migrating = false;  // of a read
   };
-  struct Shard {
+  struct ShardInTurn {
     std::string address;
     std::uint16_t number = 0;
     SlotSet mapped;                            // its slots by the client's map
     std::bitset<SlotSet::kSlots> mapped_bits;  // the same
     NodeLook look;
     std::uint64_t epoch = 0;  // of the look; 0: not looked yet
-    Phase phase = Phase::kIdle;
+    TurnPhase phase = TurnPhase::kIdle;
     std::shared_ptr<NodeCall> call;
     std::uint64_t call_epoch = 0;
-    std::vector<Job> jobs;
-    std::vector<Job> later;  // copies that are written when those before them were
+    std::vector<MarkCommand> jobs;
+    std::vector<MarkCommand> later;  // copies that are written when those before them were
     std::int64_t expire_at_ms = 0;
     bool doubts = false;  // some copy was not written in this turn
     bool knows_script = false;
@@ -177,41 +177,43 @@ class ShardTurns {
     Clock::time_point steady_since{};
     Clock::time_point unsteady_since{};
   };
-  using Shards = std::map<std::string, Shard>;
+  using Shards = std::map<std::string, ShardInTurn>;
 
   void follow_nodes(Clock::time_point now);
-  [[nodiscard]] std::map<std::string, Shard> nodes_now() const;
+  [[nodiscard]] std::map<std::string, ShardInTurn> nodes_now() const;
   void tell_nodes(ShardMarks& marks) const;
   void judge_shards(Clock::time_point now);
   void judge_partition(ShardedPartition& partition, Clock::time_point now) const;
   [[nodiscard]] bool waits_for_answers(const std::string& node) const;
   [[nodiscard]] bool steady(const ShardedPartition& partition, const std::string& node,
-                            const Shard& shard) const;
+                            const ShardInTurn& shard) const;
   [[nodiscard]] std::vector<const ShardedPartition*> witnesses() const;
-  void pump(const std::string& node, Shard& shard, Clock::time_point now, Instant wall_now);
-  void take_answers(const std::string& node, Shard& shard, const NodeCall& call,
+  void tick(const std::string& node, ShardInTurn& shard, Clock::time_point now, Instant wall_now);
+  void take_answers(const std::string& node, ShardInTurn& shard, const NodeCall& call,
                     Clock::time_point now, Instant wall_now);
-  void lose(const std::string& node, Shard& shard, Clock::time_point now, std::string why);
-  void end_turn(Shard& shard, Clock::time_point now);
-  void begin_look(Shard& shard);
-  void take_look(const std::string& node, Shard& shard, const NodeCall& call, Clock::time_point now,
-                 Instant wall_now);
-  void begin_read(const std::string& node, Shard& shard, Clock::time_point now, Instant wall_now);
-  bool take_read(const std::string& node, Shard& shard, const NodeCall& call);
+  void lose(const std::string& node, ShardInTurn& shard, Clock::time_point now, std::string why);
+  void end_turn(ShardInTurn& shard, Clock::time_point now);
+  void begin_look(ShardInTurn& shard);
+  void take_look(const std::string& node, ShardInTurn& shard, const NodeCall& call,
+                 Clock::time_point now, Instant wall_now);
+  void begin_read(const std::string& node, ShardInTurn& shard, Clock::time_point now,
+                  Instant wall_now);
+  bool take_read(const std::string& node, ShardInTurn& shard, const NodeCall& call);
   void settle_read(std::int32_t id, ShardedPartition& p, const std::string& node,
-                   const Shard& shard);
-  void accept(std::int32_t id, ShardedPartition& p, const std::string& node, const Shard& shard,
-              const std::vector<MarkValue>& found);
-  void begin_write(const std::string& node, Shard& shard, Clock::time_point now, Instant wall_now);
-  void send_writes(Shard& shard);
-  void add_write(Shard& shard, const ShardedPartition& p, const Job& job);
-  static bool take_copy(Shard& shard, ShardedPartition::Place& place, const Job& job,
-                        const NodeCall::Answer& answer, bool answered);
+                   const ShardInTurn& shard);
+  void accept(std::int32_t id, ShardedPartition& p, const std::string& node,
+              const ShardInTurn& shard, const std::vector<MarkValue>& found);
+  void begin_write(const std::string& node, ShardInTurn& shard, Clock::time_point now,
+                   Instant wall_now);
+  void send_writes(ShardInTurn& shard);
+  void add_write(ShardInTurn& shard, const ShardedPartition& p, const MarkCommand& job);
+  static bool take_copy(ShardInTurn& shard, ShardedPartition::MarksInShard& place,
+                        const MarkCommand& job, const NodeCall::NodeAnswer& answer, bool answered);
   static void remove_obsolete(std::int32_t id, const ShardedPartition& p, const std::string& node,
-                              Shard& shard);
-  void take_written(const std::string& node, Shard& shard, const NodeCall& call);
-  [[nodiscard]] bool is_due(const ShardedPartition& p, const std::string& node, const Shard& shard,
-                            Clock::time_point now) const;
+                              ShardInTurn& shard);
+  void take_written(const std::string& node, ShardInTurn& shard, const NodeCall& call);
+  [[nodiscard]] bool is_due(const ShardedPartition& p, const std::string& node,
+                            const ShardInTurn& shard, Clock::time_point now) const;
   [[nodiscard]] std::string key(int slot, const ShardedPartition& p) const;
   void report(LogLevel level, const std::string& text) const;
 

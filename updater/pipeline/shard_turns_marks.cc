@@ -24,7 +24,7 @@ void add_second(NodeCall& call) {
 // offsets were missing for others before.
 std::int64_t sum_missing(const ShardMarks& marks) {
   std::int64_t sum = 0;
-  for (const MissingOffsets::Stretch& stretch : marks.missing().stretches()) {
+  for (const MissingOffsets::MissingStretch& stretch : marks.missing().stretches()) {
     sum += offsets_in(stretch.gaps) * static_cast<std::int64_t>(stretch.slots.size());
   }
   return sum;
@@ -37,7 +37,7 @@ MarkValue without_log(MarkValue mark) {
 }
 
 // What mark_of_shard() has given, with its log.
-MarkValue with_log(const ShardedPartition::Place& place, const MarkValue& own) {
+MarkValue with_log(const ShardedPartition::MarksInShard& place, const MarkValue& own) {
   for (const auto& [slot, text] : place.texts) {
     auto mark = decode_mark(text);
     if (!mark || !mark->shard) continue;
@@ -51,7 +51,7 @@ MarkValue with_log(const ShardedPartition::Place& place, const MarkValue& own) {
 // the same would be asked again. It also does if the mark names a message that shows it and has not
 // fallen: then its writer has read on in that log. Whether the log has been recreated since the
 // answer, no answer can say: the looks at what is read find that out (LogWatch).
-bool is_answered(const ShardedPartition::Place& place, const MarkValue& mark) {
+bool is_answered(const ShardedPartition::MarksInShard& place, const MarkValue& mark) {
   if (!place.usable) return false;
   const MarkValue& asked = *place.asked;
   if (mark.log == asked.log && mark.position == asked.position) return true;
@@ -79,7 +79,7 @@ std::string ShardTurns::key(int slot, const ShardedPartition& p) const {
                          p.key_behind);
 }
 
-void ShardTurns::begin_read(const std::string& node, Shard& shard, Clock::time_point now,
+void ShardTurns::begin_read(const std::string& node, ShardInTurn& shard, Clock::time_point now,
                             Instant wall_now) {
   shard.jobs.clear();
   std::vector<std::int32_t> whose;
@@ -88,7 +88,7 @@ void ShardTurns::begin_read(const std::string& node, Shard& shard, Clock::time_p
   }
   auto call = NodeCall::make();
   const ShardLook& look = shard.look.self;
-  const auto add = [&](Job job) {
+  const auto add = [&](MarkCommand job) {
     std::vector<std::string> keys;
     for (const std::int32_t id : job.partitions) keys.push_back(key(job.slot, partitions_.at(id)));
     std::vector<std::string_view> words = {"MGET"};
@@ -117,18 +117,18 @@ void ShardTurns::begin_read(const std::string& node, Shard& shard, Clock::time_p
     return begin_write(node, shard, now, wall_now);
   }
   add_second(*call);
-  shard.phase = Phase::kReading;
+  shard.phase = TurnPhase::kReading;
   shard.call_epoch = shard.epoch;
   shard.call = std::move(call);
   shard.call->send(*client_, shard.number, shard.epoch, options_.deadline);
 }
 
 // False: some mark could not be read, and none counts as read.
-bool ShardTurns::take_read(const std::string& node, Shard& shard, const NodeCall& call) {
+bool ShardTurns::take_read(const std::string& node, ShardInTurn& shard, const NodeCall& call) {
   std::map<std::int32_t, bool> whose;
   for (std::size_t i = 0; i < shard.jobs.size(); ++i) {
-    const Job& job = shard.jobs[i];
-    const NodeCall::Answer& answer = call.answers()[i];
+    const MarkCommand& job = shard.jobs[i];
+    const NodeCall::NodeAnswer& answer = call.answers()[i];
     for (const std::int32_t id : job.partitions) whose[id] = true;
     if (answer.is_error() && job.migrating && answer.text.starts_with("ASK ")) continue;
     if (answer.elements.size() != job.partitions.size()) {
@@ -149,8 +149,8 @@ bool ShardTurns::take_read(const std::string& node, Shard& shard, const NodeCall
 }
 
 void ShardTurns::settle_read(std::int32_t id, ShardedPartition& p, const std::string& node,
-                             const Shard& shard) {
-  ShardedPartition::Place& place = p.places[node];
+                             const ShardInTurn& shard) {
+  ShardedPartition::MarksInShard& place = p.places[node];
   std::vector<MarkValue> found;
   for (const auto& [slot, text] : place.texts) {
     const auto mark = decode_mark(text);
@@ -201,7 +201,7 @@ bool ShardTurns::judged(std::int32_t id, std::uint64_t ticket, std::optional<boo
 }
 
 void ShardTurns::accept(std::int32_t id, ShardedPartition& p, const std::string& node,
-                        const Shard& shard, const std::vector<MarkValue>& found) {
+                        const ShardInTurn& shard, const std::vector<MarkValue>& found) {
   const std::int64_t before = sum_missing(p.marks);
   const bool known = p.marks.confirmed(node).has_value();
   p.marks.found(node, shard.epoch, found, p.places[node].look);
@@ -218,8 +218,8 @@ void ShardTurns::accept(std::int32_t id, ShardedPartition& p, const std::string&
                      own ? fmt::format("its mark: {}", own->position) : "it has no mark", again));
 }
 
-bool ShardTurns::is_due(const ShardedPartition& p, const std::string& node, const Shard& shard,
-                        Clock::time_point now) const {
+bool ShardTurns::is_due(const ShardedPartition& p, const std::string& node,
+                        const ShardInTurn& shard, Clock::time_point now) const {
   const auto place = p.places.find(node);
   if (place == p.places.end() || now >= place->second.due || !steady(p, node, shard)) return true;
   const auto confirmed = p.marks.confirmed(node);
@@ -229,7 +229,7 @@ bool ShardTurns::is_due(const ShardedPartition& p, const std::string& node, cons
          !p.marks.missing().empty();
 }
 
-void ShardTurns::begin_write(const std::string& node, Shard& shard, Clock::time_point now,
+void ShardTurns::begin_write(const std::string& node, ShardInTurn& shard, Clock::time_point now,
                              Instant wall_now) {
   shard.jobs.clear();
   shard.later.clear();
@@ -261,16 +261,17 @@ void ShardTurns::begin_write(const std::string& node, Shard& shard, Clock::time_
 }
 
 // All that are in `jobs`.
-void ShardTurns::send_writes(Shard& shard) {
+void ShardTurns::send_writes(ShardInTurn& shard) {
   shard.call = NodeCall::make();
-  for (const Job& job : shard.jobs) add_write(shard, partitions_.at(job.partitions.front()), job);
+  for (const MarkCommand& job : shard.jobs)
+    add_write(shard, partitions_.at(job.partitions.front()), job);
   add_second(*shard.call);
-  shard.phase = Phase::kWriting;
+  shard.phase = TurnPhase::kWriting;
   shard.call_epoch = shard.epoch;
   shard.call->send(*client_, shard.number, shard.epoch, options_.deadline);
 }
 
-void ShardTurns::add_write(Shard& shard, const ShardedPartition& p, const Job& job) {
+void ShardTurns::add_write(ShardInTurn& shard, const ShardedPartition& p, const MarkCommand& job) {
   const auto& texts = p.places.at(shard.look.self.node).texts;
   const auto known = texts.find(job.slot);
   const bool exists = known != texts.end();
@@ -284,8 +285,9 @@ void ShardTurns::add_write(Shard& shard, const ShardedPartition& p, const Job& j
 }
 
 // Whether a copy is there now.
-bool ShardTurns::take_copy(Shard& shard, ShardedPartition::Place& place, const Job& job,
-                           const NodeCall::Answer& answer, bool answered) {
+bool ShardTurns::take_copy(ShardInTurn& shard, ShardedPartition::MarksInShard& place,
+                           const MarkCommand& job, const NodeCall::NodeAnswer& answer,
+                           bool answered) {
   if (answered && answer.kind == redis::Reply::Kind::kInteger && answer.integer == 1) {
     if (job.text.empty()) {
       place.texts.erase(job.slot);
@@ -301,7 +303,7 @@ bool ShardTurns::take_copy(Shard& shard, ShardedPartition::Place& place, const J
 
 // Copies of older marks, once there is a newer one, so that none comes back with its slot.
 void ShardTurns::remove_obsolete(std::int32_t id, const ShardedPartition& p,
-                                 const std::string& node, Shard& shard) {
+                                 const std::string& node, ShardInTurn& shard) {
   const auto own = p.marks.confirmed(node);
   for (const auto& [slot, text] : p.places.at(node).texts) {
     const auto mark = decode_mark(text);
@@ -311,13 +313,13 @@ void ShardTurns::remove_obsolete(std::int32_t id, const ShardedPartition& p,
   }
 }
 
-void ShardTurns::take_written(const std::string& node, Shard& shard, const NodeCall& call) {
+void ShardTurns::take_written(const std::string& node, ShardInTurn& shard, const NodeCall& call) {
   for (std::size_t i = 0; i < shard.jobs.size(); ++i) {
-    const Job& job = shard.jobs[i];
+    const MarkCommand& job = shard.jobs[i];
     const std::int32_t id = job.partitions.front();
     ShardedPartition* const p = find(id);
     if (p == nullptr) continue;
-    ShardedPartition::Place& place = p->places[node];
+    ShardedPartition::MarksInShard& place = p->places[node];
     if (take_copy(shard, place, job, call.answers()[i], call.answered())) {
       if (!job.is_last) continue;
       p->marks.written(node, shard.epoch);
@@ -327,7 +329,8 @@ void ShardTurns::take_written(const std::string& node, Shard& shard, const NodeC
       continue;
     }
     // Its other copy is not written either.
-    std::erase_if(shard.later, [id](const Job& other) { return other.partitions.front() == id; });
+    std::erase_if(shard.later,
+                  [id](const MarkCommand& other) { return other.partitions.front() == id; });
     p->marks.doubtful(node);
     shard.doubts = true;
     metrics_->mark_failures.add();

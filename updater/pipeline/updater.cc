@@ -113,7 +113,7 @@ Status Updater::run(const std::stop_token& stop) {
 
 void Updater::run_once() {
   const Clock::time_point now = Clock::now();
-  settle(now);
+  tick(now);
   hold_waiting();
   report_health(now);
   commit_if_due(now);
@@ -142,9 +142,9 @@ void Updater::tell_watch() {
   parts_.watch->set_done(done, joined_);
 }
 
-void Updater::settle(Clock::time_point now) {
+void Updater::tick(Clock::time_point now) {
   done_.clear();
-  writer_.pump(now, done_);
+  writer_.tick(now, done_);
   for (Batch* batch : done_) settle_batch(*batch);
   settle_letters(now);
   if (troubles_ != consumer_->troubles()) {
@@ -171,7 +171,7 @@ void Updater::settle_batch(Batch& batch) {
 }
 
 void Updater::send_refused(const Batch& batch, const Batch::Refused& refused) {
-  const Batch::Position& at = batch.positions[refused.write];
+  const Batch::WritePosition& at = batch.positions[refused.write];
   const bool in_gap = batch.gap_ticket != 0;
   std::uint64_t generation = 0;
   if (in_gap) {
@@ -179,9 +179,9 @@ void Updater::send_refused(const Batch& batch, const Batch::Refused& refused) {
     generation = partitions_->generation(at.partition);
     filler_->await_letter(batch, at.offset);
   } else {
-    const auto range =
-        std::find_if(batch.ranges.begin(), batch.ranges.end(),
-                     [&at](const Batch::Range& held) { return held.partition == at.partition; });
+    const auto range = std::find_if(
+        batch.ranges.begin(), batch.ranges.end(),
+        [&at](const Batch::BatchOffsets& held) { return held.partition == at.partition; });
     if (range == batch.ranges.end()) return;
     if (!partitions_->current(at.partition, range->generation)) return;
     generation = partitions_->open_letter(at.partition, at.offset);
@@ -199,13 +199,13 @@ void Updater::send_refused(const Batch& batch, const Batch::Refused& refused) {
 
 void Updater::settle_letters(Clock::time_point now) {
   arrived_.clear();
-  letters_.pump(
+  letters_.tick(
       now,
       [this](std::int32_t partition, std::uint64_t generation) {
         return partitions_->current(partition, generation);
       },
       arrived_);
-  for (const DeadLetterBox::Place& at : arrived_) {
+  for (const DeadLetterBox::LetterPosition& at : arrived_) {
     partitions_->close_letter(at.partition, at.generation, at.offset);
     if (filler_) filler_->letter_arrived(at.partition, at.offset);
   }
@@ -286,7 +286,7 @@ void Updater::take_messages() {
 
 bool Updater::take_message(const rd_kafka_message_t& message, const IntakeClocks& judged_by,
                            Batch& batch, LeftOut& left_out) {
-  const Batch::Position at{message.partition, message.offset};
+  const Batch::WritePosition at{message.partition, message.offset};
   const MessageView view(message, options_.consumer.topic);
   if (!intake_.decode(view.message())) {
     let_wait(at.partition);
@@ -308,7 +308,7 @@ void Updater::let_wait(std::int32_t partition) {
   undecoded_[partition] = Clock::now() + kAskDecoderAgain;
 }
 
-void Updater::take_event(const events::Event& event, const Batch::Position& at, Batch& batch) {
+void Updater::take_event(const events::Event& event, const Batch::WritePosition& at, Batch& batch) {
   if (coalescer_.add(event) == batch.positions.size()) batch.positions.push_back(at);
   if (event.kind == events::Event::Kind::kSeen) {
     ++batch.events;
@@ -350,7 +350,7 @@ void Updater::drain(Clock::time_point until) {
     return writer_.batches_in_flight() + letters_.first_attempts() > 0;
   };
   while (unsettled() && Clock::now() < until) {
-    settle(Clock::now());
+    tick(Clock::now());
     if (parts_.health != nullptr) parts_.health->beat(Clock::now());
     if (unsettled()) writer_.wait(std::min(until, Clock::now() + kTurn));
   }
@@ -358,7 +358,7 @@ void Updater::drain(Clock::time_point until) {
   const Clock::time_point marks_until = std::min(until, Clock::now() + kLastMarks);
   while (!partitions_->marks_settled() && Clock::now() < marks_until) {
     partitions_->hurry();
-    settle(Clock::now());
+    tick(Clock::now());
     std::this_thread::sleep_for(milliseconds{1});
   }
 }

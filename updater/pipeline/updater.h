@@ -124,7 +124,7 @@ class Updater final : private kafka::AssignmentListener, private OffsetSource {
   /// letter opened only then would be lost in a crash. And where tick() finds that Redis has lost a
   /// mark, it has lost records as well: the writer forgets which records and expiries it knows
   /// before it sends again.
-  void settle(Clock::time_point now);
+  void tick(Clock::time_point now);
   void wait_or_pause(Clock::time_point now);
   void resume_reading(Clock::time_point now);
   void place_partitions(Clock::time_point now);
@@ -136,7 +136,7 @@ class Updater final : private kafka::AssignmentListener, private OffsetSource {
   bool take_message(const rd_kafka_message_t& message, const IntakeClocks& judged_by, Batch& batch,
                     LeftOut& left_out);
   void let_wait(std::int32_t partition);
-  void take_event(const events::Event& event, const Batch::Position& at, Batch& batch);
+  void take_event(const events::Event& event, const Batch::WritePosition& at, Batch& batch);
   void reject(const rd_kafka_message_t& message, const events::Rejected& why,
               std::uint64_t generation);
   void settle_batch(Batch& batch);
@@ -147,10 +147,11 @@ class Updater final : private kafka::AssignmentListener, private OffsetSource {
   void hold_waiting();
   void report_partitions(Clock::time_point now);
   void report_stalls(Clock::time_point now);
-  [[nodiscard]] StallBook::Cause cause_of(const StallBook::Stall& stall,
-                                          Clock::time_point now) const;
+  [[nodiscard]] StallBook::StallCause cause_of(const StallBook::Stall& stall,
+                                               Clock::time_point now) const;
   [[nodiscard]] std::string why_unassigned(Clock::time_point now) const;
-  [[nodiscard]] StallBook::Cause why_standing(std::int32_t partition, Clock::time_point now) const;
+  [[nodiscard]] StallBook::StallCause why_standing(std::int32_t partition,
+                                                   Clock::time_point now) const;
   [[nodiscard]] std::string last_words(Clock::time_point now) const;
   void compare_clocks();
   void commit_if_due(Clock::time_point now);
@@ -203,7 +204,7 @@ class Updater final : private kafka::AssignmentListener, private OffsetSource {
   std::vector<Batch*> done_;
   std::vector<PartitionOffset> offsets_;
   std::vector<std::int32_t> failed_;
-  std::vector<DeadLetterBox::Place> arrived_;
+  std::vector<DeadLetterBox::LetterPosition> arrived_;
 };
 
 }  // namespace fcap::updater

@@ -27,13 +27,13 @@ Status Updater::start_filling() {
     if (!clock_known_) compare_clocks();
     return clocks();
   };
-  parts.reject = [this](std::int32_t partition, const GapLog::Message& message,
+  parts.reject = [this](std::int32_t partition, const GapLog::GapMessage& message,
                         const events::Rejected& why) {
     reject(*message.whole, why, partitions_->generation(partition));
     return true;
   };
   parts.report = parts_.log;
-  parts.filled = [this](const GapSegment& segment, std::optional<Instant> newest) {
+  parts.filled = [this](const GapPiece& segment, std::optional<Instant> newest) {
     if (newest) *newest += options_.intake.future_allowed;
     gap_times_.filled(segment.partition, segment.from, newest);
   };
@@ -91,7 +91,7 @@ MarkNews Updater::mark_news() {
 void Updater::fill_gaps(Clock::time_point now, bool read) {
   if (!filler_) return show_gaps(*partitions_, *metrics_);
   const Clock::time_point began = Clock::now();
-  filler_->turn(now, pace_.due(now) && read);
+  filler_->tick(now, pace_.due(now) && read);
   pace_.worked(Clock::now() - began);
 }
 

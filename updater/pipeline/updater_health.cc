@@ -68,7 +68,7 @@ void Updater::compare_clocks() {
 }
 
 void Updater::report_partitions(Clock::time_point now) {
-  const TopicWatch::Look topic = parts_.watch->topic(now);
+  const TopicWatch::TopicLook topic = parts_.watch->topic(now);
   // The watch reports what it has found out about the topic; this adds the consumer's other errors.
   if (!topic.unreadable) consumer_->forget_passed_errors(topic.at, topic.without_leader);
   partitions_->list(offsets_);

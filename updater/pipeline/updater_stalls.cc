@@ -25,10 +25,10 @@ std::string first_line(const std::string& lines) {
 void Updater::report_stalls(Clock::time_point now) {
   const std::map<std::int32_t, std::int64_t> messages = parts_.watch->lag(now).by_partition;
   partitions_->list(offsets_);
-  std::vector<StallBook::Position> positions;
+  std::vector<StallBook::PartitionPosition> positions;
   positions.reserve(offsets_.size());
   for (const PartitionOffset& at : offsets_) {
-    StallBook::Position position{at.partition, {}, {}};
+    StallBook::PartitionPosition position{at.partition, {}, {}};
     const auto own = partitions_->waits_for(at.partition);
     // Before its mark is confirmed, more may have to be read than the log's end says.
     if (!own || own->wait == Wait::kPlace) position.done = partitions_->low_water(at.partition);
@@ -39,7 +39,7 @@ void Updater::report_stalls(Clock::time_point now) {
   stalls_.look(joined_, positions, consumer_->commits_wait_since(), now);
   // Where a topic cannot be read, the watch says why, in the log as well.
   const bool said = parts_.watch->topic(now).unreadable;
-  std::vector<StallBook::Reason> reasons;
+  std::vector<StallBook::StallReason> reasons;
   for (const StallBook::Stall& stall : stalls_.stalls(now)) {
     if (said && !stall.partition) continue;
     reasons.push_back({stall, cause_of(stall, now)});
@@ -47,7 +47,8 @@ void Updater::report_stalls(Clock::time_point now) {
   parts_.health->set_problem(Health::Problem::kProgress, stalls_.tell(reasons, now, parts_.log));
 }
 
-StallBook::Cause Updater::cause_of(const StallBook::Stall& stall, Clock::time_point now) const {
+StallBook::StallCause Updater::cause_of(const StallBook::Stall& stall,
+                                        Clock::time_point now) const {
   if (stall.commits) {
     return {Wait::kCommit, "the group's coordinator is silent" + last_words(now)};
   }
@@ -65,7 +66,7 @@ StallBook::Cause Updater::cause_of(const StallBook::Stall& stall, Clock::time_po
 
 // Why a partition that could be read stands still. What is in flight comes before what is not read
 // because of it.
-StallBook::Cause Updater::why_standing(std::int32_t partition, Clock::time_point now) const {
+StallBook::StallCause Updater::why_standing(std::int32_t partition, Clock::time_point now) const {
   if (writer_.failing()) {
     return {Wait::kRedis, "Redis does not accept events: " + first_line(writer_.trouble())};
   }

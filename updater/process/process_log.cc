@@ -153,7 +153,7 @@ LogCallback log_callback(std::string_view part) {
   };
 }
 
-RepeatedLog::Turn RepeatedLog::take_turn(Clock::time_point now) noexcept {
+RepeatedLog::LineTurn RepeatedLog::take_turn(Clock::time_point now) noexcept {
   const std::lock_guard lock(mutex_);
   if (written_ && now - last_ < interval_) {
     ++left_out_;
@@ -165,7 +165,7 @@ RepeatedLog::Turn RepeatedLog::take_turn(Clock::time_point now) noexcept {
 }
 
 void RepeatedLog::write(spdlog::level::level_enum level, std::string_view text) noexcept {
-  const Turn turn = take_turn(Clock::now());
+  const LineTurn turn = take_turn(Clock::now());
   if (!turn.write) return;
   if (turn.left_out == 0) {
     spdlog::log(level, "{}", text);

@@ -37,11 +37,11 @@ class RepeatedLog {
   void error(std::string_view text) noexcept { write(spdlog::level::err, text); }
 
   /// Whether a line may be written at `now`, and if so how many were left out since the last.
-  struct Turn {
+  struct LineTurn {
     bool write = false;
     std::uint64_t left_out = 0;
   };
-  [[nodiscard]] Turn take_turn(Clock::time_point now) noexcept;
+  [[nodiscard]] LineTurn take_turn(Clock::time_point now) noexcept;
 
  private:
   void write(spdlog::level::level_enum level, std::string_view text) noexcept;

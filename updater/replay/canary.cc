@@ -32,7 +32,7 @@ Canary::~Canary() {
 
 void Canary::remove() {
   std::vector<redis::BlockingCall> calls;
-  for (const Place& place : places_) calls.push_back({{"DEL", place.key}, place.key});
+  for (const CanaryKey& place : places_) calls.push_back({{"DEL", place.key}, place.key});
   redis::call_and_wait(*client_, calls, deadline_, [](std::size_t, const redis::Reply&) {});
 }
 
@@ -40,8 +40,8 @@ std::string Canary::key_of(std::string_view tag) const {
   return tagged_mark_key(key_prefix_, tag, whose_);
 }
 
-std::vector<Canary::Place> Canary::places_now() const {
-  std::vector<Place> places;
+std::vector<Canary::CanaryKey> Canary::places_now() const {
+  std::vector<CanaryKey> places;
   if (!client_->is_cluster()) {
     places.push_back({.shard = {}, .key = key_of("0"), .epoch = client_->connection_epoch()});
   }
@@ -68,18 +68,18 @@ bool Canary::plant() {
 }
 
 bool Canary::same_shards() const {
-  return std::ranges::equal(places_now(), places_, {}, &Place::shard, &Place::shard);
+  return std::ranges::equal(places_now(), places_, {}, &CanaryKey::shard, &CanaryKey::shard);
 }
 
 bool Canary::same_connections() const {
-  return std::ranges::all_of(places_, [this](const Place& place) {
+  return std::ranges::all_of(places_, [this](const CanaryKey& place) {
     return place.epoch == client_->connection_epoch(redis::slot_of(place.key));
   });
 }
 
 bool Canary::write() {
   std::vector<redis::BlockingCall> calls;
-  for (const Place& place : places_) {
+  for (const CanaryKey& place : places_) {
     calls.push_back({{"SET", place.key, value_, "PX", kCanaryLifeMs}, place.key});
   }
   std::size_t taken = 0;
@@ -93,7 +93,7 @@ bool Canary::write() {
 
 bool Canary::alive() {
   std::vector<redis::BlockingCall> calls;
-  for (const Place& place : places_) calls.push_back({{"GET", place.key}, place.key});
+  for (const CanaryKey& place : places_) calls.push_back({{"GET", place.key}, place.key});
   std::size_t found = 0;
   // No answer, on the same connection, says nothing.
   for (int i = 0; i < kPlantAttempts; ++i) {

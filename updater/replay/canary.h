@@ -35,14 +35,14 @@ class Canary {
   [[nodiscard]] const std::string& why() const noexcept { return why_; }
 
  private:
-  struct Place {
+  struct CanaryKey {
     std::string shard;  // the master's id, in a cluster
     std::string key;
     std::uint64_t epoch = 0;
   };
 
   [[nodiscard]] std::string key_of(std::string_view tag) const;
-  [[nodiscard]] std::vector<Place> places_now() const;
+  [[nodiscard]] std::vector<CanaryKey> places_now() const;
   [[nodiscard]] bool same_shards() const;
   [[nodiscard]] bool same_connections() const;
   bool write();
@@ -53,7 +53,7 @@ class Canary {
   const std::string whose_;  // the keys, behind the tag
   std::string value_;
   std::chrono::milliseconds deadline_;
-  std::vector<Place> places_;
+  std::vector<CanaryKey> places_;
   bool planted_ = false;
   std::string why_ = "it does not answer";
 };

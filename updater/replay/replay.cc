@@ -89,10 +89,10 @@ Status Replay::find_partitions() {
   return {};
 }
 
-Result<Replay::Span> Replay::span_of(std::int32_t partition) {
+Result<Replay::ReplaySpan> Replay::span_of(std::int32_t partition) {
   const auto ends = consumer_->watermarks(partition, kKafkaAsks);
   if (!ends.ok()) return ends.status();
-  Span span{ends.value().low, ends.value().high};
+  ReplaySpan span{ends.value().low, ends.value().high};
   std::vector<kafka::PartitionOffset> at{{partition}};
   if (options_.from_time) {
     if (Status status = consumer_->offsets_at(*options_.from_time, at, kKafkaAsks); !status.ok()) {
@@ -184,13 +184,13 @@ void Replay::look_for_silence(Clock::time_point now) {
   silence_due_ = now + kSilenceInterval;
   std::vector<SilenceBook::Reading> reading;
   for (const std::int32_t partition : reading_) {
-    const Span& span = spans_.at(partition);
+    const ReplaySpan& span = spans_.at(partition);
     reading.push_back({partition, span.next, span.end});
   }
   silence_.set_reading(reading, now);
   if (!silence_.take_remedy(now)) return;
   for (const std::int32_t partition : silence_.silent(now)) {
-    const Span& span = spans_.at(partition);
+    const ReplaySpan& span = spans_.at(partition);
     if (!parts_.log) continue;
     const std::string words = consumer_->words_since(now - kSilenceWords);
     parts_.log(LogLevel::kWarning,
@@ -206,13 +206,13 @@ void Replay::look_for_silence(Clock::time_point now) {
 bool Replay::read_range(const std::stop_token& stop) {
   while (!all_done()) {
     if (stop.stop_requested() || !step(stop)) {
-      summary_.end = ReplaySummary::End::kStopped;
+      summary_.end = ReplaySummary::ReplayEnd::kStopped;
       return false;
     }
     const auto now = Clock::now();
     if (collected_to_.empty()) look_for_silence(now);
     if (collected_to_.empty() && too_much_memory(now)) {
-      summary_.end = ReplaySummary::End::kMemory;
+      summary_.end = ReplaySummary::ReplayEnd::kMemory;
       return false;
     }
     if (lost_something(now, false) && !begin_again()) return false;
@@ -243,7 +243,7 @@ bool Replay::begin_again() {
     coalescer_.clear();
     if (start_reading().ok()) return true;
   }
-  summary_.end = ReplaySummary::End::kLost;
+  summary_.end = ReplaySummary::ReplayEnd::kLost;
   return false;
 }
 
@@ -276,7 +276,7 @@ bool Replay::collect(const std::stop_token& stop) {
   // by the earlier of both, so that a clock that runs ahead deletes nothing.
   const IntakeClocks clocks{base::wall_now(), base::wall_now()};
   for (const rd_kafka_message_t* message : messages) {
-    const Span& span = spans_[message->partition];
+    const ReplaySpan& span = spans_[message->partition];
     if (message->offset >= span.end) {
       collected_to_[message->partition] = span.end;
       continue;
@@ -287,7 +287,7 @@ bool Replay::collect(const std::stop_token& stop) {
   // The last offsets of a range may not exist (compaction, transaction markers): then the end of
   // the partition tells that there is nothing more to come. It is told once.
   for (const auto& [partition, end] : consumer_->ends_reached()) {
-    const Span& span = spans_.at(partition);
+    const ReplaySpan& span = spans_.at(partition);
     if (end >= span.end) collected_to_[partition] = span.end;
   }
   return true;

@@ -67,13 +67,13 @@ struct ReplayProgress {
 };
 
 struct ReplaySummary {
-  enum class End : std::uint8_t {
+  enum class ReplayEnd : std::uint8_t {
     kComplete,
     kStopped,  ///< by the stop token
     kMemory,   ///< Redis uses more than redis_bytes_max
     kLost,     ///< Redis has lost what was written, more often than it is worth beginning again
   };
-  End end = End::kComplete;
+  ReplayEnd end = ReplayEnd::kComplete;
   std::uint64_t messages_read = 0;
   LeftOut left_out;
   ReplayCounts counts;
@@ -112,7 +112,7 @@ class Replay {
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct Span {
+  struct ReplaySpan {
     std::int64_t next = 0;
     std::int64_t end = 0;
     [[nodiscard]] bool done() const noexcept { return next >= end; }
@@ -123,7 +123,7 @@ class Replay {
   [[nodiscard]] const std::string& topic() const { return options_.consumer.topic; }
   Status find_partitions();
   Status find_spans();
-  Result<Span> span_of(std::int32_t partition);
+  Result<ReplaySpan> span_of(std::int32_t partition);
   Status start_reading();
   /// Partitions that deliver nothing are named, and their reading is begun again.
   void look_for_silence(Clock::time_point now);
@@ -152,9 +152,9 @@ class Replay {
   Coalescer coalescer_;
   ReplayWriter writer_;
   kafka::MessageBatch messages_;
-  std::map<std::int32_t, Span> spans_;                 // next: everything below it was written
+  std::map<std::int32_t, ReplaySpan> spans_;           // next: everything below it was written
   std::map<std::int32_t, std::int64_t> collected_to_;  // where it is ahead of that
-  std::map<std::int32_t, Span> whole_spans_;           // as they were at first, resumption left out
+  std::map<std::int32_t, ReplaySpan> whole_spans_;     // as they were at first, resumption left out
   SilenceBook silence_;
   bool flowing_ = false;  // the last poll has left messages
   int begun_again_ = 0;

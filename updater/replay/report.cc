@@ -26,15 +26,15 @@ std::uint64_t per_second(std::uint64_t count, std::chrono::milliseconds time) {
   return count * 1000 / static_cast<std::uint64_t>(std::max<std::int64_t>(time.count(), 1));
 }
 
-std::string_view word(ReplaySummary::End end) noexcept {
+std::string_view word(ReplaySummary::ReplayEnd end) noexcept {
   switch (end) {
-    case ReplaySummary::End::kComplete:
+    case ReplaySummary::ReplayEnd::kComplete:
       return "complete";
-    case ReplaySummary::End::kStopped:
+    case ReplaySummary::ReplayEnd::kStopped:
       return "stopped";
-    case ReplaySummary::End::kMemory:
+    case ReplaySummary::ReplayEnd::kMemory:
       return "memory";
-    case ReplaySummary::End::kLost:
+    case ReplaySummary::ReplayEnd::kLost:
       return "lost";
   }
   return "unknown";
@@ -56,20 +56,20 @@ std::string summary_text(const ReplaySummary& summary) {
   const ReplayCounts& counts = summary.counts;
   std::string text;
   switch (summary.end) {
-    case ReplaySummary::End::kComplete:
+    case ReplaySummary::ReplayEnd::kComplete:
       text = summary.messages_read == 0 ? "nothing was replayed: there was no message to read\n"
              : summary.changed_nothing()
                  ? "replay complete: nothing was missing, nothing was changed\n"
                  : "replay complete\n";
       break;
-    case ReplaySummary::End::kStopped:
+    case ReplaySummary::ReplayEnd::kStopped:
       text = "replay stopped before its end; continue from here with --resume\n";
       break;
-    case ReplaySummary::End::kMemory:
+    case ReplaySummary::ReplayEnd::kMemory:
       text =
           "replay stopped: Redis uses more memory than allowed; continue from here with --resume\n";
       break;
-    case ReplaySummary::End::kLost:
+    case ReplaySummary::ReplayEnd::kLost:
       text = "replay aborted: Redis repeatedly lost what was written\n";
       break;
   }

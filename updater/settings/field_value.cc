@@ -149,15 +149,15 @@ ValueMistake set_list_from_json(const Field& field, const ListKind& kind,
 }  // namespace
 
 std::optional<std::int64_t> parse_bytes(std::string_view text) {
-  struct Unit {
+  struct BytesUnit {
     std::string_view name;
     std::int64_t factor;
   };
-  static constexpr std::array<Unit, 4> kUnits = {
+  static constexpr std::array<BytesUnit, 4> kUnits = {
       {{"", 1}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}}};
   const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   const auto number = parse_number<std::int64_t>(text.substr(0, digits));
-  const auto unit = std::ranges::find(kUnits, text.substr(digits), &Unit::name);
+  const auto unit = std::ranges::find(kUnits, text.substr(digits), &BytesUnit::name);
   if (!number || unit == kUnits.end()) return std::nullopt;
   if (*number > std::numeric_limits<std::int64_t>::max() / unit->factor) return std::nullopt;
   return *number * unit->factor;

@@ -7,12 +7,12 @@ namespace fcap::updater {
 
 /// The result of checking one property of a server, and what to change if it is wrong.
 struct Finding {
-  enum class Level : unsigned char {
+  enum class FindingLevel : unsigned char {
     kOk,
     kWarning,  ///< works, but deserves a look
     kError,    ///< must change
   };
-  Level level = Level::kOk;
+  FindingLevel level = FindingLevel::kOk;
   std::string server;  ///< "kafka", "redis" or "postgres"; "files" for this machine's
   std::string text;
 };

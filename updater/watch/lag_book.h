@@ -61,7 +61,7 @@ class LagBook {
   [[nodiscard]] Offsets ends(TimePoint now) const;
 
  private:
-  struct End {
+  struct LogEnd {
     std::int64_t offset = 0;
     TimePoint at;
   };
@@ -80,7 +80,7 @@ class LagBook {
   const std::chrono::milliseconds known_for_;
   bool joined_ = false;
   std::map<std::int32_t, std::optional<std::int64_t>> done_;
-  std::map<std::int32_t, End> ends_;
+  std::map<std::int32_t, LogEnd> ends_;
   Offsets starts_;
   std::map<std::int32_t, Oldest> oldest_;
 };

@@ -101,7 +101,7 @@ class BoundsSearch {
         }
       }
     }
-    const auto take = [&](const kafka::TopicQuestions::Read& read) {
+    const auto take = [&](const kafka::TopicQuestions::ReadMessage& read) {
       return looked_at(read, oldest, newest_event);
     };
     const auto looked = questions_.read_from(topic_, from, take, [] { return false; });
@@ -119,7 +119,7 @@ class BoundsSearch {
   }
 
   // Whether no later message is of interest.
-  bool looked_at(const kafka::TopicQuestions::Read& read, Instant oldest,
+  bool looked_at(const kafka::TopicQuestions::ReadMessage& read, Instant oldest,
                  const NewestEvent& newest_event) {
     LogBounds& bounds = found_[read.partition];
     const auto event = newest_event ? newest_event(read.payload) : std::nullopt;
@@ -164,7 +164,7 @@ LogBoundsAnswers find_log_bounds(kafka::TopicQuestions& questions, const std::st
 
 void BoundsBook::ask(std::span<const std::int32_t> partitions) {
   for (const std::int32_t partition : partitions) {
-    Question& question = questions_[partition];
+    BoundsQuestion& question = questions_[partition];
     question.number = ++asked_;
     question.answer.reset();
     waiting_[partition] = question.number;
@@ -179,7 +179,7 @@ void BoundsBook::settle(const Waiting& taken, LogBoundsAnswers answers) {
   for (auto& [partition, answer] : answers) {
     const auto number = taken.find(partition);
     if (number == taken.end()) continue;
-    Question& question = questions_[partition];
+    BoundsQuestion& question = questions_[partition];
     if (question.number == number->second) question.answer = std::move(answer);
   }
 }

@@ -72,13 +72,13 @@ class BoundsBook {
   [[nodiscard]] std::optional<Result<LogBounds>> answer(std::int32_t partition) const;
 
  private:
-  struct Question {
+  struct BoundsQuestion {
     std::uint64_t number = 0;
     std::optional<Result<LogBounds>> answer;
   };
 
   std::uint64_t asked_ = 0;
-  std::map<std::int32_t, Question> questions_;
+  std::map<std::int32_t, BoundsQuestion> questions_;
   Waiting waiting_;
 };
 

@@ -27,7 +27,7 @@ void take_info_line(std::string_view name, std::string_view value, RedisFacts& f
 }
 
 Finding redis_error(std::string text) {
-  return {Finding::Level::kError, "redis", std::move(text)};
+  return {Finding::FindingLevel::kError, "redis", std::move(text)};
 }
 
 }  // namespace
@@ -66,21 +66,21 @@ Findings judge_redis(const RedisFacts& facts) {
                     facts.eviction_policy)));
   } else if (facts.may_evict()) {
     findings.push_back(
-        {Finding::Level::kWarning, "redis",
+        {Finding::FindingLevel::kWarning, "redis",
          fmt::format("maxmemory-policy is {}: set it to noeviction; nothing is deleted only "
                      "because maxmemory is 0",
                      facts.eviction_policy)});
   }
   if (facts.evicted_keys.value_or(0) > 0) {
     findings.push_back(
-        {Finding::Level::kWarning, "redis",
+        {Finding::FindingLevel::kWarning, "redis",
          fmt::format("evicted_keys is {}: Redis has deleted keys since it was started; if they "
                      "were fcap's, run fcap-updater replay, which restores what is missing",
                      *facts.evicted_keys)});
   }
   if (findings.empty() && !facts.version.empty()) {
     findings.push_back(
-        {Finding::Level::kOk, "redis",
+        {Finding::FindingLevel::kOk, "redis",
          fmt::format("version {}, maxmemory-policy {}", facts.version, facts.eviction_policy)});
   }
   return findings;

@@ -22,10 +22,10 @@ std::string about(const std::string& address, const std::string& text) {
 }  // namespace
 
 // It keeps itself alive until it is complete.
-class RedisWatch::Question final : public redis::Request {
+class RedisWatch::InfoQuestion final : public redis::Request {
  public:
-  static std::shared_ptr<Question> make() {
-    auto question = std::make_shared<Question>();
+  static std::shared_ptr<InfoQuestion> make() {
+    auto question = std::make_shared<InfoQuestion>();
     question->self_ = question;
     redis::append_command(question->wire, {"INFO"});
     question->deadline = Clock::now() + kInfoWithin;
@@ -37,7 +37,7 @@ class RedisWatch::Question final : public redis::Request {
     text = reply.text;
   }
   void on_done(redis::TransportCode /*code*/) noexcept override {
-    const std::shared_ptr<Question> self = std::move(self_);
+    const std::shared_ptr<InfoQuestion> self = std::move(self_);
     ended.store(true, std::memory_order_release);
   }
 
@@ -47,7 +47,7 @@ class RedisWatch::Question final : public redis::Request {
   std::string text;
 
  private:
-  std::shared_ptr<Question> self_;
+  std::shared_ptr<InfoQuestion> self_;
 };
 
 RedisWatch::RedisWatch(std::shared_ptr<redis::Client> client, LogCallback log)
@@ -59,9 +59,9 @@ void RedisWatch::report(LogLevel level, const std::string& text) const {
   if (log_) log_(level, text);
 }
 
-void RedisWatch::poll(Clock::time_point now) {
+void RedisWatch::tick(Clock::time_point now) {
   follow_nodes();
-  for (auto& [address, server] : servers_) poll(address, server, now);
+  for (auto& [address, server] : servers_) tick(address, server, now);
 }
 
 // The only server, or the masters of a cluster as the slot map has them.
@@ -80,7 +80,7 @@ void RedisWatch::follow_nodes() {
   for (const redis::ClusterShard& shard : shards) servers_.try_emplace(shard.address);
 }
 
-void RedisWatch::poll(const std::string& address, Server& server, Clock::time_point now) {
+void RedisWatch::tick(const std::string& address, WatchedServer& server, Clock::time_point now) {
   if (server.question) {
     if (!server.question->ended.load(std::memory_order_acquire)) return;
     note_answer(address, server, *std::exchange(server.question, nullptr));
@@ -92,12 +92,13 @@ void RedisWatch::poll(const std::string& address, Server& server, Clock::time_po
   if (!node && !client_->connected()) return;
   server.epoch = epoch;
   server.due = now + kAskAgain;
-  server.question = Question::make();
-  server.question->to_node = node;
+  server.question = InfoQuestion::make();
+  server.question->only_node = node;
   client_->submit(*server.question);
 }
 
-void RedisWatch::note_answer(const std::string& address, Server& server, const Question& question) {
+void RedisWatch::note_answer(const std::string& address, WatchedServer& server,
+                             const InfoQuestion& question) {
   if (!question.answered) return;
   server.due = Clock::now() + kLookAgain;
   if (question.refused) {
@@ -111,9 +112,9 @@ void RedisWatch::note_answer(const std::string& address, Server& server, const Q
   RedisFacts facts = parse_redis_info(question.text);
   std::string trouble;
   for (const Finding& finding : judge_redis(facts)) {
-    if (finding.level == Finding::Level::kOk) continue;
+    if (finding.level == Finding::FindingLevel::kOk) continue;
     report(LogLevel::kWarning, about(address, finding.text));
-    if (finding.level != Finding::Level::kError) continue;
+    if (finding.level != Finding::FindingLevel::kError) continue;
     if (!trouble.empty()) trouble += '\n';
     trouble += "redis: " + about(address, finding.text);
   }

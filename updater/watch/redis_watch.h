@@ -18,7 +18,7 @@ namespace fcap::updater {
 /// Asks Redis on each connection and every hour whether it is fit to hold records: its version, its
 /// role, and whether it evicts. In a cluster it asks every master. Never blocks.
 ///
-/// Thread safety: poll() from one thread, the rest from any.
+/// Thread safety: tick() from one thread, the rest from any.
 class RedisWatch {
  public:
   using Clock = std::chrono::steady_clock;
@@ -30,7 +30,7 @@ class RedisWatch {
   RedisWatch& operator=(const RedisWatch&) = delete;
 
   /// Does what is due; to be called every few seconds.
-  void poll(Clock::time_point now);
+  void tick(Clock::time_point now);
 
   /// What the server reported last; nullopt: nothing yet. In a cluster: the keys that its masters
   /// have evicted in all, and else what the first one says that may evict, or the first.
@@ -40,10 +40,10 @@ class RedisWatch {
   [[nodiscard]] std::string trouble() const;
 
  private:
-  class Question;
+  class InfoQuestion;
   // A server that is asked.
-  struct Server {
-    std::shared_ptr<Question> question = {};  // pending, or ended and not processed yet
+  struct WatchedServer {
+    std::shared_ptr<InfoQuestion> question = {};  // pending, or ended and not processed yet
     Clock::time_point due = {};
     std::uint64_t epoch = 0;
     bool refusal_said = false;
@@ -52,15 +52,15 @@ class RedisWatch {
   };
 
   void follow_nodes();
-  void poll(const std::string& address, Server& server, Clock::time_point now);
-  void note_answer(const std::string& address, Server& server, const Question& question);
+  void tick(const std::string& address, WatchedServer& server, Clock::time_point now);
+  void note_answer(const std::string& address, WatchedServer& server, const InfoQuestion& question);
   void report(LogLevel level, const std::string& text) const;
 
   const std::shared_ptr<redis::Client> client_;
   const LogCallback log_;
   mutable std::mutex mutex_;
-  // By address, which is empty where there is only one; changed by poll() only, under mutex_.
-  std::map<std::string, Server> servers_;
+  // By address, which is empty where there is only one; changed by tick() only, under mutex_.
+  std::map<std::string, WatchedServer> servers_;
 };
 
 }  // namespace fcap::updater

@@ -13,15 +13,15 @@ using std::chrono::seconds;
 // Where partitions wait for the same thing, the one that has waited for longest stands for all of
 // them.
 struct WaitGroup {
-  const StallBook::Reason* first = nullptr;
+  const StallBook::StallReason* first = nullptr;
   std::size_t partitions = 0;
   std::int64_t messages = 0;
   bool all_known = true;
 };
 
-std::map<StallBook::Wait, WaitGroup> by_wait(std::span<const StallBook::Reason> reasons) {
+std::map<StallBook::Wait, WaitGroup> by_wait(std::span<const StallBook::StallReason> reasons) {
   std::map<StallBook::Wait, WaitGroup> groups;
-  for (const StallBook::Reason& reason : reasons) {
+  for (const StallBook::StallReason& reason : reasons) {
     WaitGroup& group = groups[reason.cause.wait];
     const StallBook::Stall& stall = reason.stall;
     if (group.first == nullptr || stall.since < group.first->stall.since) group.first = &reason;
@@ -52,7 +52,7 @@ std::string line_of(const WaitGroup& group, StallBook::TimePoint now) {
 
 }  // namespace
 
-void StallBook::look(bool joined, std::span<const Position> positions,
+void StallBook::look(bool joined, std::span<const PartitionPosition> positions,
                      std::optional<TimePoint> commits_wait, TimePoint now) {
   if (joined) {
     unassigned_since_.reset();
@@ -60,11 +60,11 @@ void StallBook::look(bool joined, std::span<const Position> positions,
     unassigned_since_ = now;
   }
   commits_since_ = commits_wait;
-  std::map<std::int32_t, Known> partitions;
-  for (const Position& at : positions) {
-    Known known{at.done, at.done ? at.messages : std::nullopt, now};
+  std::map<std::int32_t, LastKnown> partitions;
+  for (const PartitionPosition& at : positions) {
+    LastKnown known{at.done, at.done ? at.messages : std::nullopt, now};
     if (const auto found = partitions_.find(at.partition); found != partitions_.end()) {
-      const Known& before = found->second;
+      const LastKnown& before = found->second;
       // An answer that is missing changes nothing about what was there.
       if (at.done && !at.messages) known.messages = before.messages;
       if (!at.done) known.done = before.done;
@@ -93,7 +93,7 @@ std::vector<StallBook::Stall> StallBook::stalls(TimePoint now) const {
   return stalls;
 }
 
-std::string StallBook::tell(std::span<const Reason> reasons, TimePoint now,
+std::string StallBook::tell(std::span<const StallReason> reasons, TimePoint now,
                             const LogCallback& log) {
   std::string lines;
   for (const auto& [wait, group] : by_wait(reasons)) {

@@ -40,7 +40,7 @@ class StallBook {
   };
 
   /// How far an assigned partition is.
-  struct Position {
+  struct PartitionPosition {
     std::int32_t partition = 0;
     /// Everything below it is done; nullopt: unknown, or there may be more that is not done.
     std::optional<std::int64_t> done;
@@ -54,30 +54,30 @@ class StallBook {
     TimePoint since;
     std::optional<std::int64_t> messages;  ///< that wait in the partition, as last known
   };
-  struct Cause {
+  struct StallCause {
     Wait wait = Wait::kMessages;
     std::string text;  ///< for people, in one line
   };
-  struct Reason {
+  struct StallReason {
     Stall stall;
-    Cause cause;
+    StallCause cause;
   };
 
   explicit StallBook(std::chrono::milliseconds after = std::chrono::seconds{10}) : after_(after) {}
 
   /// `joined`: the group has assigned partitions to this member, even if none. `commits_wait`:
   /// since when no commit has been answered although some are under way; nullopt: none are.
-  void look(bool joined, std::span<const Position> positions, std::optional<TimePoint> commits_wait,
-            TimePoint now);
+  void look(bool joined, std::span<const PartitionPosition> positions,
+            std::optional<TimePoint> commits_wait, TimePoint now);
 
   /// What has stood still for long enough to be reported.
   [[nodiscard]] std::vector<Stall> stalls(TimePoint now) const;
 
   /// One line for each thing that is waited for; empty: nothing. `reasons`: one of each stall.
-  std::string tell(std::span<const Reason> reasons, TimePoint now, const LogCallback& log);
+  std::string tell(std::span<const StallReason> reasons, TimePoint now, const LogCallback& log);
 
  private:
-  struct Known {
+  struct LastKnown {
     std::optional<std::int64_t> done;  // as last known
     std::optional<std::int64_t> messages;
     TimePoint since;
@@ -87,7 +87,7 @@ class StallBook {
   const std::chrono::milliseconds after_;
   std::optional<TimePoint> unassigned_since_;
   std::optional<TimePoint> commits_since_;
-  std::map<std::int32_t, Known> partitions_;
+  std::map<std::int32_t, LastKnown> partitions_;
   std::set<Wait> said_;                // of the stall that lasts
   std::optional<TimePoint> began_at_;  // the stall that the log knows of
 };

@@ -324,9 +324,9 @@ bool TopicWatch::connected(Clock::time_point now) const {
   return questions_->answered() && fresh(now);
 }
 
-TopicWatch::Look TopicWatch::topic(Clock::time_point now) const {
+TopicWatch::TopicLook TopicWatch::topic(Clock::time_point now) const {
   const std::lock_guard lock(mutex_);
-  Look look = seen_;
+  TopicLook look = seen_;
   look.unreadable = look.unreadable || !fresh(now);
   return look;
 }

@@ -29,7 +29,7 @@ struct TopicState;
 namespace fcap::updater {
 
 struct TopicWatchOptions {
-  kafka::Connection connection;
+  kafka::ConnectionOptions connection;
   std::string topic;
   std::string dead_letter_topic;  ///< empty: no dead letters are sent
   std::string group_id;
@@ -79,13 +79,13 @@ class TopicWatch {
   /// Whether a broker has answered within `silence_max`.
   [[nodiscard]] bool connected(Clock::time_point now) const;
   /// The result of the last query about the topic.
-  struct Look {
+  struct TopicLook {
     Clock::time_point at;         ///< when it was answered; at first: the start
     bool unreadable = false;      ///< the whole topic: no broker answers or serves it
     std::int32_t partitions = 0;  ///< how many it has; 0: not known
     std::set<std::int32_t> without_leader = {};
   };
-  [[nodiscard]] Look topic(Clock::time_point now) const;
+  [[nodiscard]] TopicLook topic(Clock::time_point now) const;
   /// What the group's coordinator says of the group, or why it says nothing, in one line. Asked for
   /// only while the group has assigned nothing to this member; otherwise empty.
   [[nodiscard]] std::string group() const;
@@ -126,7 +126,7 @@ class TopicWatch {
   bool joined_ = false;
   std::string group_;
   BoundsBook bounds_;
-  Look seen_;
+  TopicLook seen_;
   std::string words_;  // why no broker answers
   std::string topic_trouble_;
   std::string dead_letter_trouble_;

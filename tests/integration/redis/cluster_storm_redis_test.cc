@@ -31,7 +31,7 @@ class ClusterStorm : public testing::ClusterTest {
     explicit Read(int shard) {
       wire = RedisCluster::user_of(shard);
       slot = redis::slot_of(wire);
-      form = Form::kGetKey;
+      form = WireForm::kGetKey;
     }
     void on_reply(std::uint32_t /*index*/, const redis::Reply& reply) noexcept override {
       if (reply.kind == redis::Reply::Kind::kError && reply.text.starts_with("CLUSTERDOWN")) {

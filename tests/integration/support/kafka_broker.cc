@@ -37,17 +37,17 @@ void set(rd_kafka_conf_t* conf, const char* name, const std::string& value) {
   }
 }
 
-kafka::Client make_client(rd_kafka_type_t type, rd_kafka_conf_t* conf) {
-  return or_throw(kafka::Client::create(type, kafka::Ptr<rd_kafka_conf_t>(conf)));
+kafka::KafkaClient make_client(rd_kafka_type_t type, rd_kafka_conf_t* conf) {
+  return or_throw(kafka::KafkaClient::create(type, kafka::Ptr<rd_kafka_conf_t>(conf)));
 }
 
-kafka::Client make_consumer(const std::string& brokers, const std::string& group) {
+kafka::KafkaClient make_consumer(const std::string& brokers, const std::string& group) {
   rd_kafka_conf_t* conf = rd_kafka_conf_new();
   set(conf, "bootstrap.servers", brokers);
   set(conf, "group.id", group);
   set(conf, "enable.auto.commit", "false");
   set(conf, "reconnect.backoff.max.ms", "500");
-  kafka::Client client = make_client(RD_KAFKA_CONSUMER, conf);
+  kafka::KafkaClient client = make_client(RD_KAFKA_CONSUMER, conf);
   rd_kafka_poll_set_consumer(client.get());
   return client;
 }

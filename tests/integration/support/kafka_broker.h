@@ -12,7 +12,7 @@
 
 #include <fcap/time.h>
 
-#include "kafka/client.h"
+#include "kafka/kafka_client.h"
 #include "support/process.h"
 #include "support/service.h"
 
@@ -119,7 +119,7 @@ class KafkaBroker {
   // The client of committed_sum(), which is asked over and over: a new client has to find the
   // group's coordinator first.
   mutable std::mutex committed_mutex_;
-  mutable kafka::Client committed_client_;
+  mutable kafka::KafkaClient committed_client_;
   mutable std::string committed_group_;  // the client's
 };
 
@@ -152,7 +152,7 @@ class KafkaProducer {
   void flush();
 
  private:
-  kafka::Client client_;
+  kafka::KafkaClient client_;
   std::uint64_t failed_ = 0;
 };
 

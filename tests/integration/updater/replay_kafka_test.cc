@@ -153,7 +153,7 @@ TEST_F(ReplayTest, APartitionThatKafkasClientHasStoppedReadingIsNamedAndReadAgai
   const auto summary = running.get();
   ASSERT_TRUE(summary.ok()) << summary.status().text();
   EXPECT_TRUE(stopped);
-  EXPECT_EQ(summary.value().end, ReplaySummary::End::kComplete) << log;
+  EXPECT_EQ(summary.value().end, ReplaySummary::ReplayEnd::kComplete) << log;
   EXPECT_NE(log.find("partition 1: Kafka delivers nothing from offset "), std::string::npos) << log;
   EXPECT_TRUE(expected_.compare(*store_).none());
 }
@@ -192,7 +192,7 @@ TEST_F(ReplayTest, FillsAnEmptyRedisAndChangesNothingTheSecondTime) {
                   R"({"user_id":"old","campaign_id":"c","timestamp":1000,"imp_id":"i"})");
   producer_->flush();
   const ReplaySummary first = replay(options());
-  EXPECT_EQ(first.end, ReplaySummary::End::kComplete);
+  EXPECT_EQ(first.end, ReplaySummary::ReplayEnd::kComplete);
   EXPECT_EQ(first.messages_read, 20'002U);
   EXPECT_EQ(first.counts.added, 20'000U) << "seed " << test_seed(kSeed);
   EXPECT_EQ(first.left_out.rejected, 1U);
@@ -271,7 +271,7 @@ TEST_F(ReplayTest, APartitionThatEndsWhileOthersGoOnHasEnded) {
   auto replayed = std::async(std::launch::async, [&] { return replay(wanted, stop.get_token()); });
   if (replayed.wait_for(std::chrono::seconds{60}) != std::future_status::ready) stop.request_stop();
   const ReplaySummary summary = replayed.get();
-  EXPECT_EQ(summary.end, ReplaySummary::End::kComplete);
+  EXPECT_EQ(summary.end, ReplaySummary::ReplayEnd::kComplete);
   EXPECT_EQ(summary.messages_read, 40'040U);
   EXPECT_TRUE(expected_.compare(*store_).none());
 }
@@ -298,7 +298,7 @@ TEST_F(ReplayTest, BesideTheUpdaterWhateverHappensToRedisMeanwhile) {
     std::stop_source done;
     std::jthread again([&, stop = done.get_token()] {
       while (!stop.stop_requested())
-        EXPECT_EQ(replay(options()).end, ReplaySummary::End::kComplete);
+        EXPECT_EQ(replay(options()).end, ReplaySummary::ReplayEnd::kComplete);
     });
     produce(3'000);
     done.request_stop();
@@ -325,13 +325,13 @@ TEST_F(ReplayTest, StopsAboveTheMemoryMarkAndGoesOnFromThere) {
   tight.batch_messages_max = 1'000;
   tight.collected_events_max = 1'000;
   const ReplaySummary stopped = replay(tight);
-  EXPECT_EQ(stopped.end, ReplaySummary::End::kMemory);
+  EXPECT_EQ(stopped.end, ReplaySummary::ReplayEnd::kMemory);
   EXPECT_LT(stopped.messages_read, 20'000U);
 
   ReplayOptions rest = options();
   rest.resume = true;
   const ReplaySummary resumed = replay(rest);
-  EXPECT_EQ(resumed.end, ReplaySummary::End::kComplete);
+  EXPECT_EQ(resumed.end, ReplaySummary::ReplayEnd::kComplete);
   EXPECT_EQ(stopped.messages_read + resumed.messages_read, 20'000U);
   EXPECT_TRUE(expected_.compare(*store_).none());
 }

@@ -18,18 +18,18 @@ constexpr rules::CandidateKey kCandidate{.campaign = 7, .creative = 0};
 
 class NegativeCacheTest : public ::testing::Test {
  protected:
-  void put(const NegativeCache::Subject& subject, rules::CandidateKey candidate = kCandidate,
+  void put(const NegativeCache::CacheSubject& subject, rules::CandidateKey candidate = kCandidate,
            std::optional<Instant> until = kNow + 1h) {
     cache_.put(subject, candidate, kNow, {.rule = &rule_, .count = 3, .until = until}, kStart);
   }
-  std::optional<Verdict> find(const NegativeCache::Subject& subject, Instant now = kNow,
+  std::optional<Verdict> find(const NegativeCache::CacheSubject& subject, Instant now = kNow,
                               NegativeCache::Clock::time_point clock_now = kStart) {
     return cache_.find(subject, kCandidate, now, clock_now);
   }
 
   NegativeCache cache_{{.verdicts_max = 1024, .kept_for = 60s}};
   const Rule rule_ = sliding_rule("r1", "c1", 3);
-  const NegativeCache::Subject subject_ = cache_.subject("u1", {}, 1);
+  const NegativeCache::CacheSubject subject_ = cache_.subject("u1", {}, 1);
 };
 
 TEST_F(NegativeCacheTest, GivesTheRuleItsCountAndUntilWhenItIsCertain) {

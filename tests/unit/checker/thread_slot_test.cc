@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "checker/counters.h"
-#include "checker/scratch.h"
+#include "checker/scratch_pool.h"
 
 namespace fcap::checker {
 namespace thread_slot_test {
@@ -71,38 +71,38 @@ TEST(Counters, LoseNothing) {
     for (std::size_t i = 0; i < kMoreThanSlots; ++i) {
       threads.emplace_back([&counters] {
         for (std::uint64_t n = 0; n < kEach; ++n) {
-          const CallInside inside(counters);
-          counters.add(Counter::candidates, 10);
+          const CountedCall inside(counters);
+          counters.add(CheckerCounter::candidates, 10);
         }
       });
     }
     while (!counters.all_ended()) std::this_thread::yield();
     for (std::thread& thread : threads) thread.join();
   }
-  EXPECT_EQ(counters.sum(Counter::candidates), kRounds * kMoreThanSlots * kEach * 10);
+  EXPECT_EQ(counters.sum(CheckerCounter::candidates), kRounds * kMoreThanSlots * kEach * 10);
   EXPECT_TRUE(counters.all_ended());
   EXPECT_TRUE(counters.all_submitted());
 }
 
-TEST(Scratches, ACallInsideAnotherHasItsOwn) {
-  Scratches scratches;
-  const Scratches::Held outer(scratches);
+TEST(ScratchPool, ACallInsideAnotherHasItsOwn) {
+  ScratchPool scratches;
+  const ScratchPool::HeldScratch outer(scratches);
   {
-    const Scratches::Held inner(scratches);
+    const ScratchPool::HeldScratch inner(scratches);
     EXPECT_NE(&*inner, &*outer);
   }
-  const Scratches::Held again(scratches);
+  const ScratchPool::HeldScratch again(scratches);
   EXPECT_NE(&*again, &*outer);
 }
 
-TEST(Scratches, NoTwoThreadsHaveTheSame) {
-  Scratches scratches;
+TEST(ScratchPool, NoTwoThreadsHaveTheSame) {
+  ScratchPool scratches;
   std::array<std::atomic<const Scratch*>, kMoreThanSlots> held{};
   std::barrier all_hold_one(static_cast<std::ptrdiff_t>(kMoreThanSlots));
   std::vector<std::thread> threads;
   for (auto& mine : held) {
     threads.emplace_back([&] {
-      const Scratches::Held scratch(scratches);
+      const ScratchPool::HeldScratch scratch(scratches);
       mine = &*scratch;
       all_hold_one.arrive_and_wait();
     });

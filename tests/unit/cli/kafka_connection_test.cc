@@ -17,7 +17,7 @@ using ::testing::Not;
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
-std::string mistake_of(const cli::KafkaSettings& settings) {
+std::string mistake_of(const cli::TopicSettings& settings) {
   const auto connection = cli::kafka_connection(settings, "test");
   if (connection.ok()) return "none";
   EXPECT_EQ(connection.status().code(), StatusCode::kInvalidArgument);

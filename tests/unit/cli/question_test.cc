@@ -36,7 +36,7 @@ TEST(ParseQuestion, TakesEveryMember) {
       R"({"id":{"n":7},"user":"u1","candidates":["c1","c2/cr9",{"campaign":"a/b","creative":"x"}],)"
       R"("at":1700000000123,"segments":["gold","new"],"not known":1})");
   ASSERT_TRUE(parsed.ok()) << parsed.status().text();
-  const Question& question = parsed.value();
+  const CheckQuestion& question = parsed.value();
   EXPECT_EQ(question.user, "u1");
   ASSERT_EQ(question.candidates.size(), 3U);
   EXPECT_EQ(question.candidates[1].creative, "cr9");

@@ -77,7 +77,7 @@ TEST(UpdaterConfig, SentinelsAreTakenOver) {
   const File config(R"({"redis": {"topology": "sentinel", "addresses": ["s1:1", "[::1]:2"],
                                   "sentinel_master": "a/b", "user": "u", "database": 3}})");
   const std::string path = config.path();
-  cli::Settings settings;
+  cli::CliSettings settings;
   const auto nothing_given = [](const char*) { return false; };
   ASSERT_TRUE(cli::take_updater_config(path, nothing_given, settings).ok());
   const RedisOptions options = redis_target(settings.access, "p", "s").value();
@@ -92,7 +92,7 @@ TEST(UpdaterConfig, SentinelsAreTakenOver) {
 
 TEST(UpdaterConfig, AClusterIsTakenOver) {
   const File config(R"({"redis": {"topology": "cluster", "addresses": ["n1:1", "[::1]:2"]}})");
-  cli::Settings settings;
+  cli::CliSettings settings;
   const auto nothing_given = [](const char*) { return false; };
   ASSERT_TRUE(cli::take_updater_config(config.path(), nothing_given, settings).ok());
   const RedisOptions options = redis_target(settings.access, "").value();
@@ -133,9 +133,9 @@ TEST(ParseAt, ATimeAgoStandsOnTheCommandLine) {
 }
 
 // The settings that a command line gives.
-cli::Settings settings_of(std::vector<const char*> words) {
+cli::CliSettings settings_of(std::vector<const char*> words) {
   words.insert(words.begin(), "fcap");
-  cli::Settings settings;
+  cli::CliSettings settings;
   std::istringstream in;
   std::ostringstream out;
   std::ostringstream err;
@@ -158,7 +158,7 @@ constexpr const char* kConfig = R"({
 TEST(UpdaterConfig, GivesWhatIsNotGivenOtherwise) {
   const File config(kConfig);
   const std::string path = config.path();
-  const cli::Settings settings = settings_of({"--config", path.c_str(), "audit"});
+  const cli::CliSettings settings = settings_of({"--config", path.c_str(), "audit"});
   EXPECT_EQ(settings.access.redis, "cache1:7000");
   EXPECT_EQ(settings.access.redis_user, "caps");
   EXPECT_EQ(settings.access.redis_database, 2);
@@ -177,7 +177,7 @@ TEST(UpdaterConfig, GivesWhatIsNotGivenOtherwise) {
 TEST(UpdaterConfig, TheCommandLineWins) {
   const File config(kConfig);
   const std::string path = config.path();
-  const cli::Settings settings =
+  const cli::CliSettings settings =
       settings_of({"--config", path.c_str(), "--key-prefix", "mine", "--redis", "127.0.0.1:1",
                    "audit", "--brokers", "k9", "--topic", "t"});
   EXPECT_EQ(settings.access.key_prefix, "mine");

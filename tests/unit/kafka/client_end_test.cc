@@ -15,9 +15,9 @@
 #include <gtest/gtest.h>
 #include <netdb.h>
 
-#include "kafka/client.h"
 #include "kafka/consumer.h"
-#include "kafka/lone_consumer.h"
+#include "kafka/groupless_consumer.h"
+#include "kafka/kafka_client.h"
 #include "kafka/producer.h"
 #include "kafka/publisher.h"
 #include "kafka/range_reader.h"
@@ -61,7 +61,7 @@ class SlowResolver {
   SlowResolver() { slow = true; }
   ~SlowResolver() {
     slow = false;
-    while (Client::is_left_behind()) std::this_thread::sleep_for(1ms);
+    while (KafkaClient::is_left_behind()) std::this_thread::sleep_for(1ms);
   }
   SlowResolver(const SlowResolver&) = delete;
   SlowResolver& operator=(const SlowResolver&) = delete;
@@ -93,7 +93,7 @@ struct Report final : DeliveryReport {
   std::atomic<int> count{0};
 };
 
-Connection nowhere() {
+ConnectionOptions nowhere() {
   return {.brokers = "broker.invalid:9092"};
 }
 
@@ -131,11 +131,11 @@ std::vector<Kind> all_kinds() {
          const auto consumer = make_consumer();
          SlowResolver::wait_until_asked();
          consumer->close(1s);
-         EXPECT_TRUE(Client::is_left_behind());
+         EXPECT_TRUE(KafkaClient::is_left_behind());
        }},
-      {"LoneConsumer",
+      {"GrouplessConsumer",
        [] {
-         const auto consumer = LoneConsumer::create({nowhere(), "events", "group"}).value();
+         const auto consumer = GrouplessConsumer::create({nowhere(), "events", "group"}).value();
          SlowResolver::wait_until_asked();
        }},
       {"Producer",

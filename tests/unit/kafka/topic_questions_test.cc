@@ -13,11 +13,11 @@ namespace topic_questions_test {
 class ReadFrom : public ::testing::Test {
  protected:
   std::set<std::int32_t> read(const Offsets& from, std::int64_t last) {
-    Connection connection;
+    ConnectionOptions connection;
     connection.brokers = cluster_.brokers();
     auto questions = TopicQuestions::open(connection, "g", patience_);
     EXPECT_TRUE(questions.ok()) << questions.status().text();
-    const auto take = [&](const TopicQuestions::Read& read) {
+    const auto take = [&](const TopicQuestions::ReadMessage& read) {
       offsets_.push_back(read.offset);
       return read.offset >= last;
     };

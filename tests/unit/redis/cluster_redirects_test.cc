@@ -25,7 +25,7 @@ class Get final : public Request {
   explicit Get(const std::string& key) {
     slot = slot_of(key);
     wire = key;
-    form = Form::kGetKey;
+    form = WireForm::kGetKey;
     deadline = std::chrono::steady_clock::now() + seconds{30};
   }
   TransportCode on(Client& client) {

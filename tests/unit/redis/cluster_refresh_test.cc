@@ -162,7 +162,7 @@ struct Get final : Request {
   explicit Get(std::string key) {
     slot = slot_of(key);
     wire = std::move(key);
-    form = Form::kGetKey;
+    form = WireForm::kGetKey;
   }
   void on_reply(std::uint32_t /*index*/, const Reply& /*reply*/) noexcept override {}
   void on_done(TransportCode /*code*/) noexcept override { done = true; }

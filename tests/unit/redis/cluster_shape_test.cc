@@ -35,7 +35,7 @@ std::string range(int first, int last, const std::string& master) {
 
 Result<ClusterShape> read(const std::string& wire) {
   RespParser parser;
-  EXPECT_EQ(parser.parse(wire), RespParser::Outcome::kReply) << wire;
+  EXPECT_EQ(parser.parse(wire), RespParser::ParseOutcome::kReply) << wire;
   return read_cluster_slots(parser.reply(), "seed.example");
 }
 

@@ -112,9 +112,9 @@ TEST_F(PipelineRedirects, OfSeveralCommandsEachIsAnsweredAndWhatItSaysIsNoted) {
 TEST_F(PipelineRedirects, AskingPrecedesTheCommandAndItsReplyReachesNobody) {
   Recorder command("<1>");
   Recorder get("key");
-  get.form = Request::Form::kGetKey;
+  get.form = Request::WireForm::kGetKey;
   Recorder neighbour("key");
-  neighbour.form = Request::Form::kGetKey;
+  neighbour.form = Request::WireForm::kGetKey;
   command.asking = get.asking = true;
   add(command);
   add(neighbour);
@@ -137,7 +137,7 @@ TEST_F(PipelineRedirects, AskingPrecedesTheCommandAndItsReplyReachesNobody) {
 TEST_F(PipelineRedirects, AllThatJoinedAReadAreHandedOn) {
   Recorder first("key");
   Recorder second("key");
-  first.form = second.form = Request::Form::kGetKey;
+  first.form = second.form = Request::WireForm::kGetKey;
   second.may_join = true;
   add(first);
   add(second);

@@ -36,7 +36,7 @@ class Recorder final : public Request {
 
 Recorder get(std::string key, milliseconds due = milliseconds{5}) {
   Recorder request(std::move(key), due);
-  request.form = Request::Form::kGetKey;
+  request.form = Request::WireForm::kGetKey;
   request.may_join = true;
   return request;
 }

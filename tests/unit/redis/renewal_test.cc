@@ -60,7 +60,7 @@ class TestPoller final : public Poller {
 struct Get final : Request {
   Get(std::string key, TimePoint until) {
     wire = std::move(key);
-    form = Form::kGetKey;
+    form = WireForm::kGetKey;
     deadline = until;
   }
   void on_reply(std::uint32_t /*index*/, const Reply& reply) noexcept override {
@@ -102,13 +102,13 @@ class Renewal : public ::testing::Test {
   bool pump_until(Holds&& holds) {
     return eventually([&] {
       poller_.pump(now_);
-      for (const auto& link : links_) link->service(now_);
+      for (const auto& link : links_) link->tick(now_);
       return holds();
     });
   }
   void pass(TimePoint::duration time) {
     now_ += time;
-    for (const auto& link : links_) link->service(now_);
+    for (const auto& link : links_) link->tick(now_);
   }
   const Get& admit(Link& link, const std::string& key, TimePoint::duration time) {
     gets_.emplace_back(key, now_ + time);

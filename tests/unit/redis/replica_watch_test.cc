@@ -193,7 +193,7 @@ std::string texts(const Result<std::vector<Address>>& addresses) {
 
 std::string listed(const std::string& reply) {
   RespParser parser;
-  EXPECT_EQ(parser.parse(reply), RespParser::Outcome::kReply);
+  EXPECT_EQ(parser.parse(reply), RespParser::ParseOutcome::kReply);
   return texts(read_replica_addresses(parser.reply()));
 }
 

@@ -15,7 +15,7 @@
 namespace fcap::redis {
 namespace resp_parser_test {
 
-using Outcome = RespParser::Outcome;
+using Outcome = RespParser::ParseOutcome;
 
 // A reply as text, so that two parsers can be compared.
 std::string shown(const Reply& reply) {

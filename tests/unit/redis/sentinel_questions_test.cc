@@ -16,13 +16,13 @@ using ::testing::HasSubstr;
 
 Result<Address> answered(std::string_view bytes) {
   RespParser parser;
-  EXPECT_EQ(parser.parse(bytes), RespParser::Outcome::kReply);
+  EXPECT_EQ(parser.parse(bytes), RespParser::ParseOutcome::kReply);
   return read_master_address(parser.reply(), "fcap");
 }
 
 std::optional<std::uint64_t> epoch_of(std::string_view bytes) {
   RespParser parser;
-  EXPECT_EQ(parser.parse(bytes), RespParser::Outcome::kReply);
+  EXPECT_EQ(parser.parse(bytes), RespParser::ParseOutcome::kReply);
   return read_config_epoch(parser.reply());
 }
 

@@ -6,7 +6,7 @@
 
 #include "redis/config_record.h"
 #include "redis/config_watch.h"
-#include "redis/occurrences.h"
+#include "redis/log_thinner.h"
 
 namespace fcap::redis {
 namespace server_facts_test {
@@ -240,9 +240,9 @@ TEST(ConfigWatch, WithoutARecordAnyEventMayBeMissing) {
   EXPECT_EQ(watch.terms().reservation_life_max.count(), 0);
 }
 
-TEST(Occurrences, TellsTheFirstSecondFourthAndSoOn) {
-  Occurrences occurrences;
-  const Occurrences::TimePoint now{std::chrono::hours{1}};
+TEST(LogThinner, TellsTheFirstSecondFourthAndSoOn) {
+  LogThinner occurrences;
+  const LogThinner::TimePoint now{std::chrono::hours{1}};
   std::vector<std::uint64_t> told;
   for (int i = 0; i < 20; ++i) {
     // Slots and ports differ.
@@ -253,9 +253,9 @@ TEST(Occurrences, TellsTheFirstSecondFourthAndSoOn) {
   EXPECT_EQ(occurrences.note("another", now), 1U);
 }
 
-TEST(Occurrences, WhatWasQuietForLongBeginsAgain) {
-  Occurrences occurrences;
-  const Occurrences::TimePoint now{std::chrono::hours{1}};
+TEST(LogThinner, WhatWasQuietForLongBeginsAgain) {
+  LogThinner occurrences;
+  const LogThinner::TimePoint now{std::chrono::hours{1}};
   for (int i = 0; i < 3; ++i) static_cast<void>(occurrences.note("x", now));
   EXPECT_EQ(occurrences.note("x", now + std::chrono::minutes{11}), 1U);
 }

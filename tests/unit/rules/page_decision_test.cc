@@ -163,7 +163,8 @@ TEST(ReservePicks, WithoutTimeItStopsAtTheNextLookAtTheHistory) {
 // picks in the ledger.
 class OneByOne {
  public:
-  OneByOne(const Evaluator::Question& question, ledger::Ledger ledger, const WantedPicks& wanted)
+  OneByOne(const Evaluator::EvaluatorInput& question, ledger::Ledger ledger,
+           const WantedPicks& wanted)
       : ledger_(std::move(ledger)),
         question_{.rules = question.rules,
                   .ledger = ledger_,
@@ -245,7 +246,7 @@ class OneByOne {
 
   ledger::Ledger ledger_;
   Evaluator evaluator_;
-  Evaluator::Question question_;
+  Evaluator::EvaluatorInput question_;
   const WantedPicks& wanted_;
   std::vector<bool> is_out_;
   std::vector<SlotPick> picks_;
@@ -280,7 +281,7 @@ TEST(ReservePicks, EqualThoseThatAreEvaluatedOneByOne) {
                                          static_cast<std::uint32_t>(i)
                                    : static_cast<std::uint32_t>(5000 + i);
     }
-    const Evaluator::Question question{
+    const Evaluator::EvaluatorInput question{
         .rules = *rules.value(),
         .ledger = ledger,
         .now = instant_from_ms(random.instant_of_reservations(world)),

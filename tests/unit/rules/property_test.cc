@@ -55,12 +55,12 @@ void compare_one(std::uint64_t seed) {
 
   Evaluator evaluator;
   const std::int64_t now_ms = random.instant();
-  const Evaluator::Question question{.rules = *built.value(),
-                                     .ledger = ledger,
-                                     .now = instant_from_ms(now_ms),
-                                     .segments = told.by_caller,
-                                     .stored = told.stored.get(),
-                                     .user = kUser};
+  const Evaluator::EvaluatorInput question{.rules = *built.value(),
+                                           .ledger = ledger,
+                                           .now = instant_from_ms(now_ms),
+                                           .segments = told.by_caller,
+                                           .stored = told.stored.get(),
+                                           .user = kUser};
   std::vector<reference::Candidate> candidates;
   std::vector<CandidateKey> keys;
   for (int i = 0; i < 3; ++i) {

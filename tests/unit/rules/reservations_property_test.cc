@@ -46,7 +46,7 @@ struct Asked {
     key = candidate_key({candidate.campaign, candidate.creative});
   }
 
-  [[nodiscard]] Evaluator::Question question(const ledger::Ledger& ledger) const {
+  [[nodiscard]] Evaluator::EvaluatorInput question(const ledger::Ledger& ledger) const {
     return {
         .rules = *rules, .ledger = ledger, .now = instant_from_ms(now_ms), .segments = segments};
   }

@@ -111,7 +111,7 @@ class Scene {
     return rules_;
   }
 
-  Evaluator::Question question(std::int64_t now_ms) {
+  Evaluator::EvaluatorInput question(std::int64_t now_ms) {
     return {.rules = *rules(),
             .ledger = ledger_,
             .now = instant_from_ms(now_ms),

@@ -26,7 +26,7 @@ namespace compaction_test {
 
 using namespace std::chrono_literals;
 using testing::FaultStore;
-using Outcome = RecordCompactor::Outcome;
+using Outcome = RecordCompactor::CompactionOutcome;
 
 constexpr Instant kNow = instant_from_ms(1'700'000'000'000);
 
@@ -50,7 +50,7 @@ class RecordCompaction : public ::testing::Test {
   }
   Outcome compact(RecordCompactor& compactor, std::string_view key, bool rewrite = false) {
     compactor.start(key, rewrite);
-    for (int turn = 0; turn < 10 && compactor.in_flight() > 0; ++turn) compactor.pump();
+    for (int turn = 0; turn < 10 && compactor.in_flight() > 0; ++turn) compactor.tick();
     EXPECT_EQ(compactor.in_flight(), 0U);
     return outcomes_.empty() ? Outcome::kFailed : outcomes_.back();
   }
@@ -173,11 +173,11 @@ TEST_F(RecordCompaction, WhatIsAppendedMeanwhileStaysBehindTheCompactedPart) {
   const auto compactor = make();
   compactor->start("k");
   store_.run_all();  // the read
-  compactor->pump();
+  compactor->tick();
   const std::string tail = appended({entry(2)});
   store_.records()["k"].bytes += tail;
   store_.run_all();  // the exchange
-  compactor->pump();
+  compactor->tick();
   ASSERT_EQ(outcomes_.size(), 1U);
   EXPECT_EQ(outcomes_[0], Outcome::kCompacted);
   const std::string& after = store_.records()["k"].bytes;
@@ -196,11 +196,11 @@ TEST_F(RecordCompaction, ARecordThatIsRewrittenIsReadAgainABoundedNumberOfTimes)
   std::uint32_t number = 1;
   while (compactor->in_flight() > 0 && number < 20) {
     store_.run_all();  // the read
-    compactor->pump();
+    compactor->tick();
     std::string& bytes = store_.records()["k"].bytes;
     bytes.insert(0, appended({entry(number++)}));
     store_.run_all();  // the exchange, too late
-    compactor->pump();
+    compactor->tick();
   }
   ASSERT_EQ(outcomes_.size(), 1U);
   EXPECT_EQ(outcomes_[0], Outcome::kConflict);
@@ -233,7 +233,7 @@ TEST_F(RecordCompaction, NothingIsLostWhateverTheInterleavingAndTheFaults) {
         if (!compactor->full()) compactor->start(key);
         break;
       case 2:
-        compactor->pump();
+        compactor->tick();
         break;
       default:
         if (store_.waiting() > 0) {
@@ -245,7 +245,7 @@ TEST_F(RecordCompaction, NothingIsLostWhateverTheInterleavingAndTheFaults) {
   }
   while (compactor->in_flight() > 0) {
     store_.run_all();
-    compactor->pump();
+    compactor->tick();
   }
   EXPECT_GT(metrics_.compactions.value(), 0U);
   for (const auto& [key, ledger] : expected) {

@@ -473,7 +473,7 @@ TEST(CommandLineFlags, SettingsReplayAndMistakes) {
 }
 
 TEST(CommandLineTest, AReplaysEndHasItsExitCode) {
-  using enum ReplaySummary::End;
+  using enum ReplaySummary::ReplayEnd;
   EXPECT_EQ(exit_code_of(kComplete), 0);
   EXPECT_EQ(exit_code_of(kStopped), 3);
   EXPECT_EQ(exit_code_of(kMemory), 4);

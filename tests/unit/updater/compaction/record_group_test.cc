@@ -20,7 +20,7 @@ namespace record_group_test {
 
 using namespace std::chrono_literals;
 using testing::FaultStore;
-using Outcome = RecordCompactor::Outcome;
+using Outcome = RecordCompactor::CompactionOutcome;
 
 constexpr Instant kNow = instant_from_ms(1'700'000'000'000);
 
@@ -98,7 +98,7 @@ class RecordGroups : public ::testing::Test {
   std::map<std::string, Outcome> compact_all() {
     outcomes_.clear();
     for (int i = 0; i < 3; ++i) compactor_.start(key(i));
-    for (int turn = 0; turn < 20 && compactor_.in_flight() > 0; ++turn) compactor_.pump();
+    for (int turn = 0; turn < 20 && compactor_.in_flight() > 0; ++turn) compactor_.tick();
     EXPECT_EQ(compactor_.in_flight(), 0U);
     return outcomes_;
   }

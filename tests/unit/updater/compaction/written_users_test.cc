@@ -15,7 +15,7 @@ namespace written_users_test {
 
 using namespace std::chrono_literals;
 
-using Verdict = WrittenUsers::Verdict;
+using Verdict = WrittenUsers::NoteOutcome;
 
 constexpr WrittenUsers::Clock::time_point kStart{1000s};
 

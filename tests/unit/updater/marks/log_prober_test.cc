@@ -62,7 +62,7 @@ class LogProberTest : public ::testing::Test {
     std::this_thread::sleep_for(milliseconds{20});
   }
   void expect_found(std::int32_t partition) {
-    const LogLooks::Answer& answer = last_.at(partition);
+    const LogLooks::LookAnswer& answer = last_.at(partition);
     ASSERT_TRUE(answer.status.ok()) << partition << ": " << answer.status.text();
     EXPECT_EQ(answer.look.low, 0);
     EXPECT_EQ(answer.look.high, partition + 1);
@@ -73,7 +73,7 @@ class LogProberTest : public ::testing::Test {
   kafka::Cluster cluster_{0, kTopic, kPartitions, kBrokers};
   std::unique_ptr<LogProber> prober_;
   std::uint64_t asked_ = 0;
-  std::map<std::int32_t, LogLooks::Answer> last_;
+  std::map<std::int32_t, LogLooks::LookAnswer> last_;
 };
 
 TEST_F(LogProberTest, APartitionWithoutALeaderKeepsNoOtherOneFromItsAnswer) {
@@ -136,7 +136,7 @@ TEST_F(LogProberTest, QuestionsAboutOnePartitionAreAllAnswered) {
     prober_->ask({.partition = 3, .ticket = ++asked_, .offsets = offsets});
   }
   (void)answers(1);
-  std::map<std::uint64_t, LogLooks::Answer> by_ticket;
+  std::map<std::uint64_t, LogLooks::LookAnswer> by_ticket;
   for (std::size_t i = 0; i < asked.size(); ++i) {
     (void)answers(1);
     by_ticket.insert_or_assign(last_.at(3).ticket, last_.at(3));

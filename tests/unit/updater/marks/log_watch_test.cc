@@ -16,7 +16,7 @@ LogWatch looked_at() {
   watch.delivered(point(6));
   watch.start_look(7);
   LogVerdict same;
-  same.is = LogVerdict::Is::kSame;
+  same.is = LogVerdict::LogMatch::kSame;
   same.newest = point(6);
   watch.end_look(same);
   return watch;
@@ -101,7 +101,7 @@ TEST(LogWatchTest, AMessageThatIsGoneIsNamedOnlyWhileNoOtherIsKnown) {
 void find_none_again(LogWatch& watch, std::int64_t position) {
   watch.start_look(position);
   LogVerdict unknown;
-  unknown.is = LogVerdict::Is::kUnknown;
+  unknown.is = LogVerdict::LogMatch::kUnknown;
   watch.end_look(unknown);
 }
 

@@ -81,7 +81,7 @@ TEST(MissingOffsetsTest, AreOffsetsForSlots) {
     }
     std::set<std::pair<int, std::int64_t>> there;
     SlotSet seen;
-    for (const MissingOffsets::Stretch& stretch : missing.stretches()) {
+    for (const MissingOffsets::MissingStretch& stretch : missing.stretches()) {
       ASSERT_FALSE(stretch.gaps.empty());
       ASSERT_FALSE(seen.meets(stretch.slots));
       seen |= stretch.slots;

@@ -55,7 +55,7 @@ class BatchWriterTest : public ::testing::Test {
   std::vector<Batch*> pump_until_done(int turns_max = 1000) {
     std::vector<Batch*> done;
     for (int i = 0; i < turns_max && writer_.batches_in_flight() > 0; ++i) {
-      writer_.pump(now_, done);
+      writer_.tick(now_, done);
       now_ += milliseconds{100};
     }
     return done;
@@ -76,10 +76,10 @@ TEST_F(BatchWriterTest, ABatchIsDoneWhenAllItsWritesAre) {
   std::vector<Batch*> done;
   store_.run(2);
   store_.run(0);
-  writer_.pump(now_, done);
+  writer_.tick(now_, done);
   EXPECT_TRUE(done.empty());
   store_.run(0);
-  writer_.pump(now_, done);
+  writer_.tick(now_, done);
   ASSERT_EQ(done.size(), 1U);
   EXPECT_EQ(metrics_.events_written.value(), 3U);
   EXPECT_EQ(writer_.batches_in_flight(), 0U);
@@ -102,7 +102,7 @@ TEST_F(BatchWriterTest, CompactionGoesOnWhileWritesFail) {
   writer_.submit(filled(static_cast<int>(FlightWindow::kWritesAtStart / 2)));
   EXPECT_TRUE(hook_.writes_wait);
   std::vector<Batch*> done;
-  writer_.pump(now_, done);
+  writer_.tick(now_, done);
   EXPECT_TRUE(writer_.failing());
   EXPECT_FALSE(hook_.writes_wait);
   store_.next_fault = {};
@@ -114,10 +114,10 @@ TEST_F(BatchWriterTest, OnlyTheWriteThatFailedIsTriedAgain) {
   store_.next_fault = [&] { return operation++ == 1 ? Fault::kRefused : Fault::kNone; };
   writer_.submit(filled(3));
   std::vector<Batch*> done;
-  writer_.pump(now_, done);
+  writer_.tick(now_, done);
   EXPECT_TRUE(done.empty());
   EXPECT_TRUE(writer_.failing());
-  writer_.pump(now_, done);  // not yet: it waits
+  writer_.tick(now_, done);  // not yet: it waits
   EXPECT_EQ(operation, 3);
   EXPECT_EQ(pump_until_done().size(), 1U);
   EXPECT_EQ(operation, 4);
@@ -163,7 +163,7 @@ class KnowingWriterTest : public BatchWriterTest {
   std::uint64_t write_again(int users) {
     const std::uint64_t before = store_.expiries_left();
     submit(users);
-    pump();
+    tick();
     return store_.expiries_left() - before;
   }
   void submit(int users) {
@@ -175,10 +175,10 @@ class KnowingWriterTest : public BatchWriterTest {
     writer_.discard(events);
     knowing_.submit(batch);
   }
-  void pump() {
+  void tick() {
     std::vector<Batch*> done;
     for (int i = 0; i < 1000 && knowing_.batches_in_flight() > 0; ++i) {
-      knowing_.pump(now_, done);
+      knowing_.tick(now_, done);
       now_ += milliseconds{100};
     }
     for (Batch* batch : done) knowing_.release(*batch);
@@ -238,7 +238,7 @@ TEST_F(KnowingWriterTest, WhereOnlyTheExpiryFailedNothingIsAppendedAgain) {
   submit(3);
   std::vector<Batch*> done;
   for (int i = 0; i < 100; ++i) {
-    knowing_.pump(now_, done);
+    knowing_.tick(now_, done);
     now_ += milliseconds{100};
   }
   EXPECT_TRUE(done.empty());
@@ -246,7 +246,7 @@ TEST_F(KnowingWriterTest, WhereOnlyTheExpiryFailedNothingIsAppendedAgain) {
   EXPECT_NE(knowing_.trouble().find("NOPERM"), std::string::npos);
   EXPECT_NE(knowing_.trouble().find("p:{u"), std::string::npos) << "it names a key";
   store_.refuse_expiries = false;
-  pump();
+  tick();
   EXPECT_EQ(knowing_.batches_in_flight(), 0U);
   ledger::Ledger found;
   ASSERT_EQ(found.decode(store_.records().at("p:{u0}").bytes), ledger::DecodeCode::kOk);
@@ -259,10 +259,10 @@ TEST_F(KnowingWriterTest, ARecordThatVanishedBeforeItsExpiryIsAppendedAgain) {
   store_.refuse_expiries = true;
   submit(1);
   std::vector<Batch*> done;
-  knowing_.pump(now_, done);
+  knowing_.tick(now_, done);
   store_.records().clear();
   store_.refuse_expiries = false;
-  pump();
+  tick();
   EXPECT_EQ(knowing_.batches_in_flight(), 0U);
   EXPECT_FALSE(store_.records().at("p:{u0}").bytes.empty());
 }
@@ -271,11 +271,11 @@ TEST_F(KnowingWriterTest, ARecordThatAnotherHasBegunAgainIsAppendedAgain) {
   store_.refuse_expiries = true;
   submit(1);
   std::vector<Batch*> done;
-  knowing_.pump(now_, done);
+  knowing_.tick(now_, done);
   // It expired, and a reservation began it again.
   store_.records().at("p:{u0}").bytes = "x";
   store_.refuse_expiries = false;
-  pump();
+  tick();
   EXPECT_GT(store_.records().at("p:{u0}").bytes.size(), 1U);
 }
 
@@ -283,12 +283,12 @@ TEST_F(KnowingWriterTest, WhatAnotherServerHasAppendedIsAppendedAgain) {
   store_.refuse_expiries = true;
   submit(1);
   std::vector<Batch*> done;
-  knowing_.pump(now_, done);
+  knowing_.tick(now_, done);
   store_.records().clear();
   store_.records()["p:{u0}"].bytes = "x";
   ++epoch_;
   store_.refuse_expiries = false;
-  pump();
+  tick();
   EXPECT_GT(store_.records().at("p:{u0}").bytes.size(), 1U);
 }
 
@@ -297,11 +297,11 @@ TEST_F(KnowingWriterTest, AnExpiryOfAnEarlierConnectionIsNotKnownAfterARetry) {
   store_.next_fault = [&] { return operation++ == 1 ? Fault::kRefused : Fault::kNone; };
   submit(2);
   std::vector<Batch*> done;
-  knowing_.pump(now_, done);
+  knowing_.tick(now_, done);
   // The next server has the record, but not its expiry.
   ++epoch_;
   store_.records().at("p:{u0}").expire_at = Instant{};
-  pump();
+  tick();
   EXPECT_EQ(write_again(1), 0U);
   EXPECT_GT(store_.records().at("p:{u0}").expire_at, Instant{});
 }
@@ -323,7 +323,7 @@ TEST_F(BatchWriterTest, AKeyThatIsRefusedIsNamedAndTheRestOfItsBatchGoesOn) {
   // The next time nothing waits for it.
   writer_.submit(filled(3));
   std::vector<Batch*> again;
-  writer_.pump(now_, again);
+  writer_.tick(now_, again);
   ASSERT_EQ(again.size(), 1U);
   EXPECT_EQ(again[0]->refused().size(), 1U);
 }
@@ -357,7 +357,7 @@ TEST_F(BatchWriterTest, WhatAServerRefusesAltogetherIsNeverGivenUp) {
 TEST_F(BatchWriterTest, ABatchWithNothingToWriteIsDoneAtOnce) {
   writer_.submit(writer_.take());
   std::vector<Batch*> done;
-  writer_.pump(now_, done);
+  writer_.tick(now_, done);
   EXPECT_EQ(done.size(), 1U);
 }
 
@@ -393,7 +393,7 @@ TEST_F(BatchWriterTest, WhateverFailsEveryEventIsWrittenInTheEnd) {
     }
     now_ += milliseconds{50};
     done.clear();
-    writer_.pump(now_, done);
+    writer_.tick(now_, done);
     for (Batch* batch : done) writer_.release(*batch);
   }
   for (int turn = 0; turn < 100 && writer_.batches_in_flight() > 0; ++turn) {

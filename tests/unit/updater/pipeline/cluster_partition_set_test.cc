@@ -162,7 +162,7 @@ TEST_F(ClusterPartitionSetTest, WhatHasExpiredIsMissingForGoodForTheUsersOfTheSh
   wait_for_marks();
   cluster_.empty(1);
   read(110, 120);
-  std::vector<GapSegment> segments;
+  std::vector<GapPiece> segments;
   turn_until([&] {
     set_.list_segments(segments);
     return !segments.empty();
@@ -229,7 +229,7 @@ TEST_F(ClusterPartitionSetTest, AGapConcernsEverybodyUntilEachShardsMarksWereRea
   begin(100, 0);
   EXPECT_EQ(metrics_.shards_away.value(), 1);
   EXPECT_EQ(lacking(), SlotSet::all());
-  std::vector<GapSegment> segments;
+  std::vector<GapPiece> segments;
   turn_until([&] {
     set_.list_segments(segments);
     return !segments.empty();

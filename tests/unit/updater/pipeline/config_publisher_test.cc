@@ -23,8 +23,8 @@ redis::ConfigRecord record_of(std::chrono::days retention) {
 class ConfigPublisherTest : public ::testing::Test {
  protected:
   // A store in memory completes at once: a look and a write are two rounds.
-  void poll(ConfigPublisher& publisher) {
-    for (int i = 0; i < 4; ++i) publisher.poll(now_, wall_);
+  void tick(ConfigPublisher& publisher) {
+    for (int i = 0; i < 4; ++i) publisher.tick(now_, wall_);
     now_ += std::chrono::seconds{10};
   }
   std::string stored() { return fcap::testing::StoreCalls(*store_).get("fcap:!config").record; }
@@ -54,40 +54,40 @@ class ConfigPublisherTest : public ::testing::Test {
 TEST_F(ConfigPublisherTest, WritesAtTheStartAndAgainWhenItHasGoneMissing) {
   const redis::ConfigRecord record = record_of(std::chrono::days{32});
   ConfigPublisher publisher(*store_, record, kReader, {});
-  poll(publisher);
+  tick(publisher);
   EXPECT_EQ(stored_settings(), redis::encode_config(record));
   erase();
   EXPECT_EQ(stored(), "");
-  poll(publisher);
+  tick(publisher);
   EXPECT_EQ(stored_settings(), redis::encode_config(record));
 }
 
 TEST_F(ConfigPublisherTest, TheLatestToStartWinsAndTheOthersLeaveItAlone) {
   ConfigPublisher first(*store_, record_of(std::chrono::days{32}), kReader, {});
-  poll(first);
+  tick(first);
   std::string logged;
   const redis::ConfigRecord changed = record_of(std::chrono::days{20});
   ConfigPublisher second(*store_, changed, kReader,
                          [&](LogLevel, std::string_view text) { logged = text; });
-  poll(second);
+  tick(second);
   EXPECT_EQ(stored_settings(), redis::encode_config(changed));
   EXPECT_NE(logged.find("fcap:!config"), std::string::npos);
-  poll(first);
-  poll(second);
+  tick(first);
+  tick(second);
   EXPECT_EQ(stored_settings(), redis::encode_config(changed));
 }
 
 TEST_F(ConfigPublisherTest, AFormatThatIsNotKnownIsRefusedAndLeftAlone) {
   const std::string later = R"({"write_format":4})";
   ConfigPublisher publisher(*store_, record_of(std::chrono::days{32}), kReader, {});
-  poll(publisher);
+  tick(publisher);
   EXPECT_TRUE(publisher.refused().ok());
   replace(later);
-  poll(publisher);
+  tick(publisher);
   EXPECT_EQ(publisher.refused().code(), StatusCode::kRefused);
   EXPECT_NE(publisher.refused().text().find("fcap:!config: "), std::string::npos);
   ConfigPublisher another(*store_, record_of(std::chrono::days{32}), kReader, {});
-  poll(another);
+  tick(another);
   EXPECT_FALSE(another.refused().ok());
   EXPECT_EQ(stored(), later);
 }
@@ -107,13 +107,13 @@ OpenGaps gaps_of(const std::map<std::int32_t, std::optional<Instant>>& partition
 TEST_F(ConfigPublisherGaps, OpenGapsAreSaidAtOnceAndTakenBackWhenTheyAreClosed) {
   const redis::ConfigRecord record = record_of(std::chrono::days{32});
   ConfigPublisher publisher(*store_, record, kReader, {});
-  poll(publisher);
+  tick(publisher);
   now_ -= std::chrono::seconds{9};  // a look is not due yet
   publisher.set_open_gaps(gaps_of({{0, at_}, {1, std::nullopt}}));
-  poll(publisher);
+  tick(publisher);
   EXPECT_EQ(missing(), (redis::ConfigRecord::MissingBefore{{"g:t", {{"0", at_}}}}));
   publisher.set_open_gaps(gaps_of({{0, std::nullopt}, {1, std::nullopt}}));
-  poll(publisher);
+  tick(publisher);
   EXPECT_EQ(stored(), redis::encode_config(record));
 }
 
@@ -122,12 +122,12 @@ TEST_F(ConfigPublisherGaps, UpdatersOfTwoTopicsSpeakEachOfItsOwn) {
   ConfigPublisher second(*store_, record_of(std::chrono::days{32}), {"g", "u"}, {});
   first.set_open_gaps(gaps_of({{3, at_}}));
   second.set_open_gaps(gaps_of({{3, at_}}));
-  poll(first);
-  poll(second);
+  tick(first);
+  tick(second);
   EXPECT_EQ(missing(),
             (redis::ConfigRecord::MissingBefore{{"g:t", {{"3", at_}}}, {"g:u", {{"3", at_}}}}));
   first.set_open_gaps(gaps_of({{3, std::nullopt}}));
-  poll(first);
+  tick(first);
   EXPECT_EQ(missing(), (redis::ConfigRecord::MissingBefore{{"g:u", {{"3", at_}}}}));
 }
 
@@ -143,7 +143,7 @@ TEST_F(ConfigPublisherGaps, WhatWasKnownOverAnotherConnectionIsNotWritten) {
   const std::string stated = value;
   ConfigPublisher publisher(store, record, kReader, {}, {}, [&] { return epoch; });
   const auto poll_and_run = [&] {
-    publisher.poll(now_, wall_);
+    publisher.tick(now_, wall_);
     store.run_all();
   };
   publisher.set_open_gaps(gaps_of({{0, std::nullopt}}));
@@ -167,18 +167,18 @@ TEST_F(ConfigPublisherGaps, WhatIsMissingForGoodIsSaidUntilNoWindowReachesIt) {
     OpenGaps gaps = gaps_of({{0, at_}});
     gaps.expired = redis::MissingEvents(gone);
     first.set_open_gaps(gaps);
-    poll(first);
+    tick(first);
     EXPECT_EQ(missing(),
               (redis::ConfigRecord::MissingBefore{{"g:t", {{"0", at_}, {"expired", gone}}}}));
   }
   // It has ended, and another updater has filled what there is.
   ConfigPublisher second(*store_, record, kReader, {});
   second.set_open_gaps(gaps_of({{0, std::nullopt}, {1, std::nullopt}}));
-  poll(second);
+  tick(second);
   EXPECT_EQ(missing(), (redis::ConfigRecord::MissingBefore{{"g:t", {{"expired", gone}}}}));
   ConfigPublisher third(*store_, record_of(std::chrono::days{30}), kReader, {});
   third.set_open_gaps(gaps_of({{0, std::nullopt}}));
-  poll(third);
+  tick(third);
   EXPECT_TRUE(missing().empty());
 }
 
@@ -186,18 +186,18 @@ TEST_F(ConfigPublisherGaps, NoUpdaterTakesBackWhatAnotherSaysOfItsPartitions) {
   ConfigPublisher first(*store_, record_of(std::chrono::days{32}), kReader, {});
   ConfigPublisher second(*store_, record_of(std::chrono::days{20}), kReader, {});
   first.set_open_gaps(gaps_of({{0, at_}}));
-  poll(first);
+  tick(first);
   // It is set otherwise, and begins later: its settings win, and the gap stays.
   second.set_open_gaps(gaps_of({{1, at_ + std::chrono::hours{1}}, {2, std::nullopt}}));
-  poll(second);
+  tick(second);
   redis::ConfigRecord::MissingBefore both{
       {"g:t", {{"0", at_}, {"1", at_ + std::chrono::hours{1}}}}};
   EXPECT_EQ(missing(), both);
-  poll(first);
+  tick(first);
   EXPECT_EQ(missing(), both);
   // The first one has crashed, and partition 0 has gone to the second.
   second.set_open_gaps(gaps_of({{0, std::nullopt}, {1, at_}, {2, std::nullopt}}));
-  poll(second);
+  tick(second);
   EXPECT_EQ(missing(), (redis::ConfigRecord::MissingBefore{{"g:t", {{"1", at_}}}}));
   EXPECT_EQ(redis::parse_config(stored()).value().retention, std::chrono::days{20});
 }
@@ -205,14 +205,14 @@ TEST_F(ConfigPublisherGaps, NoUpdaterTakesBackWhatAnotherSaysOfItsPartitions) {
 TEST_F(ConfigPublisherGaps, TwoThatWriteAtTheSameTimeBothGetTheirWord) {
   ConfigPublisher first(*store_, record_of(std::chrono::days{32}), kReader, {});
   ConfigPublisher second(*store_, record_of(std::chrono::days{32}), kReader, {});
-  poll(first);
-  poll(second);
+  tick(first);
+  tick(second);
   first.set_open_gaps(gaps_of({{0, at_}}));
   second.set_open_gaps(gaps_of({{1, at_}}));
   // Both look before either writes.
   for (int i = 0; i < 8; ++i) {
-    first.poll(now_, wall_);
-    second.poll(now_, wall_);
+    first.tick(now_, wall_);
+    second.tick(now_, wall_);
   }
   EXPECT_EQ(missing(), (redis::ConfigRecord::MissingBefore{{"g:t", {{"0", at_}, {"1", at_}}}}));
 }
@@ -220,11 +220,11 @@ TEST_F(ConfigPublisherGaps, TwoThatWriteAtTheSameTimeBothGetTheirWord) {
 TEST_F(ConfigPublisherGaps, WhatNoWindowReachesAnyMoreGoes) {
   ConfigPublisher gone(*store_, record_of(std::chrono::days{32}), kReader, {});
   gone.set_open_gaps(gaps_of({{7, at_ - std::chrono::days{30}}, {8, at_ - std::chrono::days{31}}}));
-  poll(gone);
+  tick(gone);
   EXPECT_EQ(missing().at("g:t").size(), 2U);
   // Its retention is shorter: it stands for a later time.
   ConfigPublisher publisher(*store_, record_of(std::chrono::days{29}), kReader, {});
-  poll(publisher);
+  tick(publisher);
   EXPECT_TRUE(missing().empty()) << stored();
 }
 
@@ -233,7 +233,7 @@ TEST_F(ConfigPublisherGaps, OfMoreGapsThanThereIsRoomForTheLatestIsSaid) {
   std::map<std::int32_t, std::optional<Instant>> many;
   for (std::int32_t i = 0; i < 5000; ++i) many[i] = at_ + std::chrono::seconds{i % 4000};
   publisher.set_open_gaps(gaps_of(many));
-  poll(publisher);
+  tick(publisher);
   EXPECT_EQ(
       missing(),
       (redis::ConfigRecord::MissingBefore{{"g:t", {{"3999", at_ + std::chrono::seconds{3999}}}}}));
@@ -249,19 +249,19 @@ TEST_F(ConfigPublisherGaps, ASlotMoreIsSaidAtOnceAndOthersSlotsStay) {
   ConfigPublisher first(*store_, record_of(std::chrono::days{32}), kReader, {});
   ConfigPublisher second(*store_, record_of(std::chrono::days{32}), kReader, {});
   first.set_open_gaps(gaps_in({{0, {at_, {0, 5460}}}}));
-  poll(first);
+  tick(first);
   second.set_open_gaps(gaps_in({{1, {at_, {5461, 10'922}}}}));
-  poll(second);
+  tick(second);
   redis::ConfigRecord::MissingBefore both{
       {"g:t", {{"0", {at_, {0, 5460}}}, {"1", {at_, {5461, 10'922}}}}}};
   EXPECT_EQ(missing(), both);
   now_ -= std::chrono::seconds{19};  // a look is not due yet
   first.set_open_gaps(gaps_in({{0, {at_, {0, 5461}}}}));
-  poll(first);
+  tick(first);
   both["g:t"]["0"].slots = {0, 5461};
   EXPECT_EQ(missing(), both);
   first.set_open_gaps(gaps_in({{0, at_}}));
-  poll(first);
+  tick(first);
   both["g:t"]["0"].slots = SlotSet::all();
   EXPECT_EQ(missing(), both);
 }
@@ -273,7 +273,7 @@ TEST_F(ConfigPublisherGaps, OfMoreGapsThanThereIsRoomForAllSlotsAreSaid) {
     many[i] = {at_ + std::chrono::seconds{i % 4000}, {i, i + 10}};
   }
   publisher.set_open_gaps(gaps_in(many));
-  poll(publisher);
+  tick(publisher);
   EXPECT_EQ(missing(), (redis::ConfigRecord::MissingBefore{
                            {"g:t", {{"3999", {at_ + std::chrono::seconds{3999}, {0, 5009}}}}}}));
 }
@@ -289,14 +289,14 @@ TEST_F(ConfigPublisherGaps, WhereThereIsNoRoomForSlotsEachPartitionIsSaidForAllU
   const SlotSet even = even_slots();
   ConfigPublisher crashing(*store_, record_of(std::chrono::days{32}), kReader, {});
   crashing.set_open_gaps(gaps_in({{5, {at_, even}}, {6, {at_, even}}, {7, {at_, even}}}));
-  poll(crashing);
+  tick(crashing);
   EXPECT_EQ(missing(),
             (redis::ConfigRecord::MissingBefore{{"g:t", {{"5", at_}, {"6", at_}, {"7", at_}}}}));
   // Its partitions are shared out. Whoever gets 6 and 7 says nothing before it has read their
   // marks: what is said of them must outlast what the others say of theirs.
   ConfigPublisher heir(*store_, record_of(std::chrono::days{32}), kReader, {});
   heir.set_open_gaps(gaps_of({{5, std::nullopt}}));
-  poll(heir);
+  tick(heir);
   EXPECT_EQ(missing(), (redis::ConfigRecord::MissingBefore{{"g:t", {{"6", at_}, {"7", at_}}}}));
 }
 
@@ -307,7 +307,7 @@ TEST_F(ConfigPublisherGaps, AnUpdaterLeavesOutItsOwnSlotsFirst) {
   first.set_open_gaps(gaps_in({{0, {at_, even}}}));
   second.set_open_gaps(gaps_in({{1, {at_, even}}}));
   for (int i = 0; i < 2; ++i) {
-    for (ConfigPublisher* const publisher : {&first, &second}) poll(*publisher);
+    for (ConfigPublisher* const publisher : {&first, &second}) tick(*publisher);
     EXPECT_EQ(missing(),
               (redis::ConfigRecord::MissingBefore{{"g:t", {{"0", {at_, even}}, {"1", at_}}}}));
   }
@@ -317,13 +317,13 @@ TEST_F(ConfigPublisherGaps, WhereThatIsNotEnoughItLeavesOutTheSlotsOfOthersToo) 
   ConfigPublisher first(*store_, record_of(std::chrono::days{32}), kReader, {});
   ConfigPublisher second(*store_, record_of(std::chrono::days{32}), kReader, {});
   first.set_open_gaps(gaps_in({{0, {at_, even_slots()}}}));
-  poll(first);
+  tick(first);
   EXPECT_EQ(missing().at("g:t").at("0").slots, even_slots());
   std::map<std::int32_t, std::optional<Instant>> many;
   for (std::int32_t i = 1; i < 2000; ++i) many[i] = at_;
   second.set_open_gaps(gaps_of(many));
   for (ConfigPublisher* const publisher : {&second, &first}) {
-    poll(*publisher);
+    tick(*publisher);
     EXPECT_EQ(missing().at("g:t").size(), 2000U);
     EXPECT_EQ(missing().at("g:t").at("0"), redis::MissingEvents(at_));
   }
@@ -333,13 +333,13 @@ TEST_F(ConfigPublisherGaps, AValueThatIsTooLongIsMadeShorter) {
   redis::ConfigRecord record = record_of(std::chrono::days{32});
   ConfigPublisher publisher(*store_, record, kReader, {});
   publisher.set_open_gaps(gaps_of({{3, at_}}));
-  poll(publisher);
+  tick(publisher);
   record.missing_before = {{"g:t", {{"3", at_}, {"5", {at_, even_slots()}}}}};
   for (int i = 0; i < 1100; ++i) record.missing_before["h:t"][std::to_string(i)] = at_;
   const std::string too_long = redis::encode_config(record);
   EXPECT_EQ(redis::parse_config(too_long).status().code(), StatusCode::kCorrupt);
   replace(too_long);
-  poll(publisher);
+  tick(publisher);
   record.missing_before["g:t"]["5"].slots = SlotSet::all();
   EXPECT_EQ(missing(), record.missing_before);
 }
@@ -349,7 +349,7 @@ TEST_F(ConfigPublisherGaps, AValueThatIsTooLongAtTheStartKeepsWhatOthersSay) {
   record.missing_before = {{"g:t", {{"5", {at_, even_slots()}}, {"6", {at_, even_slots()}}}}};
   replace(redis::encode_config(record));
   ConfigPublisher publisher(*store_, record_of(std::chrono::days{32}), kReader, {});
-  poll(publisher);
+  tick(publisher);
   EXPECT_EQ(missing(), (redis::ConfigRecord::MissingBefore{{"g:t", {{"5", at_}, {"6", at_}}}}));
 }
 
@@ -376,7 +376,7 @@ class ConfigPublisherLoss : public ConfigPublisherTest {
     member.publisher.set_open_gaps(gaps_of(owned));
     member.publisher.set_marks(member.marks);
     member.marks.gone = {};
-    poll(member.publisher);
+    tick(member.publisher);
   }
   [[nodiscard]] Missing all() const { return {{"g:t", {{"*", later_}}}}; }
 
@@ -466,14 +466,14 @@ TEST_F(ConfigPublisherLoss, AnotherLossIsNotTakenForTheOneInTheSameSecond) {
   }
   erase();
   first_.publisher.set_open_gaps(gaps_of({{0, std::nullopt}}));
-  poll(first_.publisher);
+  tick(first_.publisher);
   EXPECT_EQ(missing(), all());
   erase();
   wall_ += std::chrono::milliseconds{5};
-  poll(first_.publisher);
+  tick(first_.publisher);
   const Missing later{{"g:t", {{"*", later_ + std::chrono::milliseconds{5}}}}};
   EXPECT_EQ(missing(), later);
-  poll(second_.publisher);
+  tick(second_.publisher);
   EXPECT_EQ(missing(), later);
 }
 
@@ -492,7 +492,7 @@ TEST_F(ConfigPublisherLoss, AnotherTopicsUpdaterSaysTheSameOfItsOwnOnce) {
 TEST_F(ConfigPublisherLoss, ANewGroupSaysNothingWhereRedisIsInUse) {
   for (int i = 0; i < 3; ++i) turn(first_, {{0, std::nullopt}, {1, std::nullopt}});
   ConfigPublisher other(*store_, record_of(std::chrono::days{32}), {"h", "t"}, {});
-  poll(other);
+  tick(other);
   EXPECT_EQ(missing(), Missing{});
 }
 

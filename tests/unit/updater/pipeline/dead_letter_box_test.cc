@@ -36,9 +36,9 @@ class DeadLetterBoxTest : public ::testing::Test {
     letter.offset = offset;
     box_.put(std::move(letter), kGeneration);
   }
-  void pump(int times = 10) {
+  void tick(int times = 10) {
     for (int i = 0; i < times; ++i) {
-      box_.pump(
+      box_.tick(
           now_, [this](std::int32_t, std::uint64_t) { return current_; }, arrived_);
       now_ += milliseconds{10'000};
     }
@@ -46,14 +46,14 @@ class DeadLetterBoxTest : public ::testing::Test {
   ScriptedTopic topic_;
   Metrics metrics_;
   DeadLetterBox box_{&topic_, {}, metrics_, {}};
-  std::vector<DeadLetterBox::Place> arrived_;
+  std::vector<DeadLetterBox::LetterPosition> arrived_;
   bool current_ = true;
   DeadLetterBox::Clock::time_point now_ = DeadLetterBox::Clock::now();
 };
 
 TEST_F(DeadLetterBoxTest, ALetterThatArrivesGivesItsPlace) {
   put(2, 55);
-  pump(1);
+  tick(1);
   ASSERT_EQ(arrived_.size(), 1U);
   EXPECT_EQ(arrived_[0].partition, 2);
   EXPECT_EQ(arrived_[0].generation, kGeneration);
@@ -65,13 +65,13 @@ TEST_F(DeadLetterBoxTest, ALetterThatArrivesGivesItsPlace) {
 TEST_F(DeadLetterBoxTest, AMissingTopicHoldsUpThePartitionOfTheLetterAndSaysWhy) {
   topic_.missing = true;
   put(1, 9);
-  pump();
+  tick();
   EXPECT_TRUE(arrived_.empty());
   EXPECT_TRUE(box_.failing());
   EXPECT_EQ(box_.waiting_partitions(), (std::set<std::int32_t>{1}));
   EXPECT_NE(box_.trouble().find("Unknown topic"), std::string::npos) << box_.trouble();
   topic_.missing = false;
-  pump();
+  tick();
   EXPECT_EQ(arrived_.size(), 1U);
   EXPECT_FALSE(box_.failing());
 }
@@ -79,7 +79,7 @@ TEST_F(DeadLetterBoxTest, AMissingTopicHoldsUpThePartitionOfTheLetterAndSaysWhy)
 TEST_F(DeadLetterBoxTest, TheFirstFailureIsSaid) {
   topic_.missing = true;
   put(1, 9);
-  pump(1);
+  tick(1);
   EXPECT_TRUE(box_.failing());
   EXPECT_EQ(box_.waiting_partitions(), (std::set<std::int32_t>{1}));
 }
@@ -87,7 +87,7 @@ TEST_F(DeadLetterBoxTest, TheFirstFailureIsSaid) {
 TEST_F(DeadLetterBoxTest, WhatIsTooLargeForTheTopicGoesAsAStub) {
   topic_.bytes_max = 20'000;
   put(0, 1, 3'000'000);
-  pump();
+  tick();
   EXPECT_EQ(arrived_.size(), 1U);
   ASSERT_EQ(topic_.taken.size(), 1U);
   EXPECT_EQ(topic_.taken[0].bytes_before_cut, 3'000'000U);
@@ -98,7 +98,7 @@ TEST_F(DeadLetterBoxTest, WhatIsTooLargeForTheTopicGoesAsAStub) {
 TEST_F(DeadLetterBoxTest, EvenATopicThatTakesNextToNothingTakesTheStub) {
   topic_.bytes_max = 100;
   put(0, 1, 3'000'000);
-  pump();
+  tick();
   EXPECT_EQ(arrived_.size(), 1U);
 }
 
@@ -106,7 +106,7 @@ TEST_F(DeadLetterBoxTest, AFailedLetterOfAPartitionThatWasGivenUpIsDropped) {
   topic_.missing = true;
   put(1, 9);
   current_ = false;
-  pump();
+  tick();
   EXPECT_FALSE(box_.failing());
   EXPECT_TRUE(arrived_.empty());
 }
@@ -116,7 +116,7 @@ TEST_F(DeadLetterBoxTest, IsFullAtItsBoundUntilLettersArrive) {
   for (int i = 0; i < 40; ++i) put(0, i, 1'000'000);
   EXPECT_TRUE(box_.full());
   topic_.missing = false;
-  pump();
+  tick();
   EXPECT_FALSE(box_.full());
   EXPECT_EQ(arrived_.size(), 40U);
 }

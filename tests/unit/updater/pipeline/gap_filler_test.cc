@@ -63,8 +63,8 @@ class GapFillerTest : public testing::PartitionSetFixture {
     log_.commits[0] = 500;
     std::vector<PartitionOffset> at{{0, PartitionOffset::kNone}};
     partitions_.assign(at);
-    turn();
-    turn();
+    tick();
+    tick();
     ASSERT_EQ(missing(), 10);
   }
 
@@ -77,10 +77,10 @@ class GapFillerTest : public testing::PartitionSetFixture {
     return fmt::format(R"({{"user_id":"{}","campaign_id":"c","timestamp":{},"imp_id":"{}"}})", user,
                        to_ms(kNewest), id);
   }
-  void turn() {
+  void tick() {
     now_ += milliseconds{1000};
     std::vector<Batch*> done;
-    writer_.pump(now_, done);
+    writer_.tick(now_, done);
     for (Batch* batch : done) {
       for (const Batch::Refused& refused : batch->refused()) {
         filler_.await_letter(*batch, batch->positions[refused.write].offset);
@@ -89,10 +89,10 @@ class GapFillerTest : public testing::PartitionSetFixture {
       writer_.release(*batch);
     }
     partitions_.tick(now_, kNewest);
-    filler_.turn(now_, true);
+    filler_.tick(now_, true);
   }
   void turns() {
-    for (int i = 0; i < 8; ++i) turn();
+    for (int i = 0; i < 8; ++i) tick();
   }
   [[nodiscard]] std::int64_t missing() const { return partitions_.offsets_missing(); }
   [[nodiscard]] bool was_said(std::string_view text) const {
@@ -111,11 +111,11 @@ class GapFillerTest : public testing::PartitionSetFixture {
   std::size_t most_under_way(int rounds) {
     std::size_t most = 0;
     for (int i = 0; i < rounds; ++i) {
-      filler_.turn(now_, true);
+      filler_.tick(now_, true);
       most = std::max(most, store_.waiting());
       store_.run_all();
       std::vector<Batch*> done;
-      writer_.pump(now_, done);
+      writer_.tick(now_, done);
       for (Batch* batch : done) {
         if (batch->gap_ticket != 0) filler_.written(*batch);
         writer_.release(*batch);
@@ -137,7 +137,7 @@ class GapFillerTest : public testing::PartitionSetFixture {
     writer_.submit(batch);
     store_.run(store_.waiting() - 1, fault);
     std::vector<Batch*> done;
-    writer_.pump(PartitionSet::Clock::now(), done);
+    writer_.tick(PartitionSet::Clock::now(), done);
     for (Batch* written : done) writer_.release(*written);
   }
   [[nodiscard]] std::size_t entries(const std::string& user) {
@@ -171,13 +171,13 @@ class GapFillerTest : public testing::PartitionSetFixture {
              return IntakeClocks{kNewest, kNewest};
            },
        .reject =
-           [this](std::int32_t, const GapLog::Message& message, const events::Rejected&) {
+           [this](std::int32_t, const GapLog::GapMessage& message, const events::Rejected&) {
              rejected_.push_back(message.what.offset);
              return true;
            },
        .report = [this](LogLevel, std::string_view text) { said_.emplace_back(text); },
        .filled =
-           [this](const GapSegment& segment, std::optional<Instant> newest) {
+           [this](const GapPiece& segment, std::optional<Instant> newest) {
              filled_.push_back({segment.from, segment.to});
              newest_ = newest;
            }},
@@ -207,7 +207,7 @@ TEST_F(GapFillerTest, WhatIsMissingIsUnknownUntilTheMarkHasBeenCompared) {
   log_.commits[1] = 500;
   std::vector<PartitionOffset> at{{1, PartitionOffset::kNone}};
   partitions_.assign(at);
-  filler_.turn(now_, true);
+  filler_.tick(now_, true);
   EXPECT_EQ(metrics_.gap_offsets.value(), Gauge::kUnknown);
   turns();
   EXPECT_EQ(metrics_.gap_offsets.value(), 0);
@@ -254,7 +254,7 @@ TEST_F(GapFillerTest, ARecordThatCannotBeReadIsWrittenAllTheSame) {
     return ++operations == 1 ? FaultStore::Fault::kLost : FaultStore::Fault::kNone;
   };
   told_.tell({event("a", "1")});
-  filler_.turn(now_, true);
+  filler_.tick(now_, true);
   turns();
   EXPECT_EQ(entries("a"), 1U);
   EXPECT_EQ(metrics_.gap_records_unread.value(), 1U);
@@ -288,7 +288,7 @@ TEST_F(GapFillerTest, AGapThatStaysUnreadableIsSaidEverMoreSeldom) {
     told_.chunks.push_back({.failure = "no broker"});
     now_ += milliseconds{1000};
     partitions_.tick(now_, kNewest);
-    filler_.turn(now_, true);
+    filler_.tick(now_, true);
   }
   ASSERT_GE(said_.size(), 4U);
   EXPECT_LE(said_.size(), 7U);
@@ -297,9 +297,9 @@ TEST_F(GapFillerTest, AGapThatStaysUnreadableIsSaidEverMoreSeldom) {
 
 TEST_F(GapFillerTest, AStretchThatCannotBeReadIsAskedForAgain) {
   told_.chunks.push_back({.failure = "no broker"});
-  turn();
-  turn();
-  turn();
+  tick();
+  tick();
+  tick();
   told_.tell({event("a", "1")});
   turns();
   EXPECT_GE(told_.asked.size(), 2U);
@@ -324,13 +324,13 @@ TEST_F(GapFillerOfASlowRedis, HasAFifthOfTheWritesUnderWayLookUpsIncluded) {
 TEST_F(GapFillerTest, WaitsWithWhatItHasLookedUpWhileRedisTakesLessThanItDid) {
   tell_users(0, 400);
   store_.immediate = false;
-  filler_.turn(now_, true);
+  filler_.tick(now_, true);
   ASSERT_EQ(store_.waiting(), 400U);
   store_.run_all();
   write_live("l1", FaultStore::Fault::kNone);
   write_live("l2", FaultStore::Fault::kLost);  // it takes half as much from now on
   EXPECT_EQ(writer_.gap_room(), 300U);
-  filler_.turn(now_, true);
+  filler_.tick(now_, true);
   EXPECT_EQ(store_.waiting(), 300U);
   (void)most_under_way(3);
   for (int i = 0; i < 400; ++i) EXPECT_EQ(entries(fmt::format("u{}", i)), 1U);

@@ -48,19 +48,19 @@ class PartitionGaps : public testing::PartitionSetFixture {
     for (std::int64_t offset = first; offset < end; ++offset) {
       ASSERT_TRUE(partitions_->take(0, offset));
     }
-    std::vector<Batch::Range> ranges;
+    std::vector<Batch::BatchOffsets> ranges;
     partitions_->seal(ranges);
-    for (const Batch::Range& range : ranges) partitions_->complete(range);
+    for (const Batch::BatchOffsets& range : ranges) partitions_->complete(range);
   }
-  std::vector<GapSegment> segments() {
-    std::vector<GapSegment> all;
+  std::vector<GapPiece> segments() {
+    std::vector<GapPiece> all;
     partitions_->list_segments(all);
     return all;
   }
   // Fills the newest segment, which must be this one.
   void fill(std::int64_t from, std::int64_t to) {
     ASSERT_EQ(segments().size(), 1U);
-    const GapSegment segment = segments().front();
+    const GapPiece segment = segments().front();
     EXPECT_EQ(segment.from, from);
     EXPECT_EQ(segment.to, to);
     EXPECT_TRUE(partitions_->segment_done(segment));
@@ -99,7 +99,7 @@ TEST_F(PartitionGaps, TheFirstMessageThatWasReadInAGapIdentifiesTheLog) {
   EXPECT_EQ(begin(), 120);
   turns();
   EXPECT_EQ(mark_text(), "4 120 gaps=10-120");
-  const GapSegment newest = segments().front();
+  const GapPiece newest = segments().front();
   partitions_->segment_begun(newest, {.offset = 91, .timestamp_ms = 1, .payload = "a"});
   EXPECT_TRUE(partitions_->segment_done(newest));
   partitions_->segment_begun(segments().front(), {.offset = 60, .timestamp_ms = 1});
@@ -230,7 +230,7 @@ TEST_F(PartitionGaps, WithoutACommittedOffsetReadingBeginsAtTheStartOfRetention)
 TEST_F(PartitionGaps, ASegmentAcrossAReconnectionCountsForNothing) {
   log_.commits[0] = 500;
   begin();
-  const GapSegment segment = segments().front();
+  const GapPiece segment = segments().front();
   ++epoch_;
   EXPECT_FALSE(partitions_->filling(segment));
   EXPECT_FALSE(partitions_->segment_done(segment));
@@ -242,7 +242,7 @@ TEST_F(PartitionGaps, ASegmentAcrossAReconnectionCountsForNothing) {
 TEST_F(PartitionGaps, ASegmentAcrossALossCountsForNothing) {
   log_.commits[0] = 500;
   begin();
-  const GapSegment segment = segments().front();
+  const GapPiece segment = segments().front();
   store_.records().clear();
   turns();
   EXPECT_FALSE(partitions_->segment_done(segment));
@@ -354,7 +354,7 @@ TEST_F(PartitionGaps, OffsetsWithoutAMessageHaveNotExpiredBecauseKafkaDoesNotAns
 TEST_F(PartitionGaps, WhatExpiresInAGapLeavesIt) {
   log_.commits[0] = 500;
   begin();
-  const GapSegment newest = segments().front();
+  const GapPiece newest = segments().front();
   EXPECT_EQ(newest.from, 470);
   partitions_->expire(newest, 480, std::nullopt, {});
   EXPECT_EQ(partitions_->offsets_missing(), 20);

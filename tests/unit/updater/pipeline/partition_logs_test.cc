@@ -41,9 +41,9 @@ class PartitionLogs : public testing::PartitionSetFixture {
       const std::string payload = looks_.payload(offset);
       EXPECT_TRUE(set_.take(0, Delivered{offset, 1000 + offset, {}, payload}));
       if (offset + 1 < end) continue;
-      std::vector<Batch::Range> ranges;
+      std::vector<Batch::BatchOffsets> ranges;
       set_.seal(ranges);
-      for (const Batch::Range& range : ranges) set_.complete(range);
+      for (const Batch::BatchOffsets& range : ranges) set_.complete(range);
     }
     settle();
   }
@@ -373,9 +373,9 @@ TEST(LogVerdict, ALogThatEndsBeforeAMessageReadOnceIsAnother) {
   const KnownLog known{.cluster = "one", .points = {{90, 1, 7}}, .position = 30};
   LogLook look{.cluster = "one", .low = 0, .high = 50};
   look.found.emplace_back();
-  EXPECT_EQ(judge_log(known, look).is, LogVerdict::Is::kAnother);
+  EXPECT_EQ(judge_log(known, look).is, LogVerdict::LogMatch::kAnother);
   look.high = 91;
-  EXPECT_EQ(judge_log(known, look).is, LogVerdict::Is::kUnknown);
+  EXPECT_EQ(judge_log(known, look).is, LogVerdict::LogMatch::kUnknown);
 }
 
 TEST(LogVerdict, ThatItIsTheSameLogIsShownByTheMessagesThatWereFoundAgain) {
@@ -385,10 +385,10 @@ TEST(LogVerdict, ThatItIsTheSameLogIsShownByTheMessagesThatWereFoundAgain) {
   LogLook look{.cluster = "one", .low = 0, .high = 100, .found = {first, std::nullopt}};
   EXPECT_EQ(judge_log(known, look).shown_by, std::vector{first});
   look.found[1] = LogPoint{90, 2, 9};
-  EXPECT_EQ(judge_log(known, look).is, LogVerdict::Is::kAnother);
+  EXPECT_EQ(judge_log(known, look).is, LogVerdict::LogMatch::kAnother);
   EXPECT_EQ(judge_log(known, look).shown_by, known.points);
   look.found = {std::nullopt, std::nullopt};
-  EXPECT_EQ(judge_log(known, look).is, LogVerdict::Is::kUnknown);
+  EXPECT_EQ(judge_log(known, look).is, LogVerdict::LogMatch::kUnknown);
   EXPECT_TRUE(judge_log(known, look).shown_by.empty());
 }
 

@@ -17,7 +17,7 @@ using PartitionSetDeathTest = PartitionSetTest;
 TEST_F(PartitionSetDeathTest, ADeadLetterIsOpenedBeforeItsOffsetsAreDone) {
   set_mark(100);
   assign();
-  const Batch::Range range = take(100, 110);
+  const Batch::BatchOffsets range = take(100, 110);
   set_.open_letter(0, 105);
   set_.complete(range);
   EXPECT_EXIT(set_.open_letter(0, 105), ::testing::KilledBySignal(SIGABRT), "");

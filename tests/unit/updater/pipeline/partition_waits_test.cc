@@ -41,9 +41,9 @@ class PartitionWaits : public testing::PartitionSetFixture {
     return ends;
   }
   void fill_all() {
-    std::vector<GapSegment> segments;
+    std::vector<GapPiece> segments;
     for (set_.list_segments(segments); !segments.empty(); set_.list_segments(segments)) {
-      for (const GapSegment& segment : segments) ASSERT_TRUE(set_.segment_done(segment));
+      for (const GapPiece& segment : segments) ASSERT_TRUE(set_.segment_done(segment));
     }
     settle();
   }

@@ -70,16 +70,16 @@ class ClusterPartitionSetFixture : public ::testing::Test {
       const std::string payload = looks_.payload(offset);
       ASSERT_TRUE(set_.take(0, Delivered{offset, 1000 + offset, {}, payload}));
       if (offset + 1 < end) continue;
-      std::vector<Batch::Range> ranges;
+      std::vector<Batch::BatchOffsets> ranges;
       set_.seal(ranges);
-      for (const Batch::Range& range : ranges) set_.complete(range);
+      for (const Batch::BatchOffsets& range : ranges) set_.complete(range);
     }
   }
   // Everything that is missing is read again.
   void fill_all() {
-    std::vector<GapSegment> segments;
+    std::vector<GapPiece> segments;
     for (set_.list_segments(segments); !segments.empty(); set_.list_segments(segments)) {
-      for (const GapSegment& segment : segments) (void)set_.segment_done(segment);
+      for (const GapPiece& segment : segments) (void)set_.segment_done(segment);
     }
   }
   // Until the marks say everything, so that whoever finds them finds no loss.

@@ -15,10 +15,10 @@ namespace fcap::updater::testing {
 /// Logs that may be looked at; message n of a log named x has the payload "x<n>".
 class FakeLooks final : public LogLooks {
  public:
-  void ask(Question question) override {
+  void ask(LookQuestion question) override {
     ++asked;
     if (unanswered) return;
-    Answer answer{.partition = question.partition, .ticket = question.ticket};
+    LookAnswer answer{.partition = question.partition, .ticket = question.ticket};
     answer.look = {.cluster = cluster, .low = low, .high = high};
     for (const std::int64_t offset : question.offsets) {
       const bool there = offset >= low && offset < high && !compacted && !gone.contains(offset);
@@ -29,9 +29,9 @@ class FakeLooks final : public LogLooks {
     }
     answers.push_back(std::move(answer));
   }
-  std::optional<Answer> take() override {
+  std::optional<LookAnswer> take() override {
     if (answers.empty()) return std::nullopt;
-    Answer answer = std::move(answers.front());
+    LookAnswer answer = std::move(answers.front());
     answers.pop_front();
     return answer;
   }
@@ -51,7 +51,7 @@ class FakeLooks final : public LogLooks {
   std::set<std::int32_t> silent;  ///< an error is answered
   bool unanswered = false;        ///< nothing is answered
   int asked = 0;
-  std::deque<Answer> answers;
+  std::deque<LookAnswer> answers;
 };
 
 }  // namespace fcap::updater::testing

@@ -73,11 +73,11 @@ class PartitionSetFixture : public ::testing::Test {
     for (int i = 0; i < 5; ++i) tick();
   }
 
-  Batch::Range take(std::int64_t first, std::int64_t end, std::int32_t partition = 0) {
+  Batch::BatchOffsets take(std::int64_t first, std::int64_t end, std::int32_t partition = 0) {
     for (std::int64_t offset = first; offset < end; ++offset) {
       EXPECT_TRUE(set_.take(partition, offset));
     }
-    std::vector<Batch::Range> ranges;
+    std::vector<Batch::BatchOffsets> ranges;
     set_.seal(ranges);
     EXPECT_EQ(ranges.size(), 1U);
     return ranges.at(0);

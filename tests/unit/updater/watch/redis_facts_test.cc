@@ -20,7 +20,7 @@ TEST(RedisFactsTest, AServerThatIsTooOldIsNamedWithWhatItLacks) {
     const Findings found = judge_info("# Server\r\nredis_version:" + version +
                                       "\r\nmaxmemory_policy:noeviction\r\nrole:master\r\n");
     ASSERT_EQ(found.size(), 1U) << version;
-    EXPECT_EQ(found[0].level, Finding::Level::kError);
+    EXPECT_EQ(found[0].level, Finding::FindingLevel::kError);
     EXPECT_THAT(found[0].text, HasSubstr("the server is Redis " + version + ": use 7.0 or later"));
   }
 }
@@ -30,7 +30,7 @@ TEST(RedisFactsTest, LaterVersionsAreWell) {
     const Findings found = judge_info("redis_version:" + version +
                                       "\r\nmaxmemory_policy:noeviction\r\nrole:master\r\n");
     ASSERT_EQ(found.size(), 1U) << version;
-    EXPECT_EQ(found[0].level, Finding::Level::kOk) << found[0].text;
+    EXPECT_EQ(found[0].level, Finding::FindingLevel::kOk) << found[0].text;
   }
 }
 
@@ -42,7 +42,7 @@ TEST(RedisFactsTest, AReplicaAndKeysThatWereEvictedAreNamed) {
   EXPECT_THAT(found[0].text, HasSubstr("the server is a replica"));
   EXPECT_THAT(found[1].text, HasSubstr("maxmemory-policy is volatile-ttl: set it to noeviction"));
   EXPECT_THAT(found[2].text, HasSubstr("evicted_keys is 12"));
-  EXPECT_EQ(found[2].level, Finding::Level::kWarning);
+  EXPECT_EQ(found[2].level, Finding::FindingLevel::kWarning);
 }
 
 }  // namespace redis_facts_test

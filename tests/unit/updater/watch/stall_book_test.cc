@@ -9,7 +9,7 @@ namespace fcap::updater {
 namespace stall_book_test {
 
 using std::chrono::seconds;
-using Position = StallBook::Position;
+using Position = StallBook::PartitionPosition;
 using Wait = StallBook::Wait;
 
 class AStallBook : public ::testing::Test {
@@ -21,7 +21,7 @@ class AStallBook : public ::testing::Test {
   [[nodiscard]] std::size_t stalls() const { return book_.stalls(now_).size(); }
   // All that stands still waits for the same.
   std::string tell(Wait wait, const std::string& why) {
-    std::vector<StallBook::Reason> reasons;
+    std::vector<StallBook::StallReason> reasons;
     for (const StallBook::Stall& stall : book_.stalls(now_))
       reasons.push_back({stall, {wait, why}});
     return book_.tell(reasons, now_, [this](LogLevel level, std::string_view line) {

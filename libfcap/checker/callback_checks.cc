@@ -1,4 +1,4 @@
-#include "checker/async.h"
+#include "checker/callback_checks.h"
 
 #include <algorithm>
 #include <bit>
@@ -46,24 +46,25 @@ class SharedRead {
 // Costs a fifth of what the precise clock costs, twice per check. Its steps are a few
 // milliseconds: a short callback counts as nothing, or now and then as one step, so that totals
 // come out right.
-std::chrono::nanoseconds Async::coarse_now() noexcept {
+std::chrono::nanoseconds CallbackChecks::coarse_now() noexcept {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
   return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
 }
 
-Async::Async(Parts parts) : parts_(parts), reads_(Pool<AsyncRead>::make()) {
+CallbackChecks::CallbackChecks(SharedParts parts) : parts_(parts), reads_(Pool<AsyncRead>::make()) {
   // As many as there are threads that run callbacks when all is well.
   const std::size_t queues = std::max<std::size_t>(parts_.options.redis.io_threads, 1);
   for (std::size_t i = 0; i < queues; ++i)
     answer_queues_.emplace_back().start(parts_.options.redis.thread_started);
 }
 
-Async::~Async() = default;
+CallbackChecks::~CallbackChecks() = default;
 
-AsyncStart Async::check_async(std::string_view user, std::span<const Candidate> candidates,
-                              const CheckOptions& options, Checker::Callback callback) noexcept {
-  CallInside inside(parts_.counters);
+AsyncStart CallbackChecks::check_async(std::string_view user, std::span<const Candidate> candidates,
+                                       const CheckOptions& options,
+                                       Checker::Callback callback) noexcept {
+  CountedCall inside(parts_.counters);
   AsyncRead* const read = prepared_read(user, candidates, options);
   if (read == nullptr) {
     // Answered here and now, because there is no memory to answer later, or no thread.
@@ -79,14 +80,15 @@ AsyncStart Async::check_async(std::string_view user, std::span<const Candidate> 
   return {.answer = std::nullopt, .handle = CheckHandle(start(*read, deadline).release())};
 }
 
-AsyncStart Async::answered_now(CheckResult answer) noexcept {
+AsyncStart CallbackChecks::answered_now(CheckResult answer) noexcept {
   count_answer(answer);
   return {.answer = std::move(answer), .handle = {}};
 }
 
-Async::HeldRead Async::pick_async(std::unique_ptr<AsyncPick> pick, const ReserveAsk& ask,
-                                  const CheckOptions& options) noexcept {
-  CallInside inside(parts_.counters);
+CallbackChecks::HeldRead CallbackChecks::pick_async(std::unique_ptr<AsyncPick> pick,
+                                                    const ReserveAsk& ask,
+                                                    const CheckOptions& options) noexcept {
+  CountedCall inside(parts_.counters);
   const BatchTime* const batch = pick->batch();
   AsyncRead* const read = prepared_read(ask.user, ask.ranked, options, &pick);
   if (read == nullptr) {
@@ -102,11 +104,11 @@ Async::HeldRead Async::pick_async(std::unique_ptr<AsyncPick> pick, const Reserve
   return start(*read, batch->deadline());
 }
 
-void Async::cut_off(AsyncRead& read) noexcept {
+void CallbackChecks::cut_off(AsyncRead& read) noexcept {
   if (read.claim_early()) answer(read, {.reason = Reason::kTimeout});
 }
 
-Async::HeldRead Async::start(AsyncRead& read, Store::Deadline deadline) noexcept {
+CallbackChecks::HeldRead CallbackChecks::start(AsyncRead& read, Store::Deadline deadline) noexcept {
   if (read.answered) {
     read.share(kListAndHandle);
     HeldRead held(&read);
@@ -122,13 +124,13 @@ Async::HeldRead Async::start(AsyncRead& read, Store::Deadline deadline) noexcept
   return held;
 }
 
-Store::Deadline Async::deadline_of(const AsyncRead& read,
-                                   const CheckOptions& options) const noexcept {
+Store::Deadline CallbackChecks::deadline_of(const AsyncRead& read,
+                                            const CheckOptions& options) const noexcept {
   return read.begun + parts_.judgement.deadline_of(options);
 }
 
-AsyncStart Async::start_or_answer(AsyncRead& read, Store::Deadline deadline,
-                                  Checker::Callback callback) noexcept {
+AsyncStart CallbackChecks::start_or_answer(AsyncRead& read, Store::Deadline deadline,
+                                           Checker::Callback callback) noexcept {
   if (read.answered) {
     CheckResult answer = std::move(read.result);
     read.drop_reference();
@@ -146,10 +148,11 @@ AsyncStart Async::start_or_answer(AsyncRead& read, Store::Deadline deadline,
 }
 
 // Null: no memory, or a forked child. Otherwise the read has taken the `pick`, if any.
-AsyncRead* Async::prepared_read(std::string_view user, std::span<const Candidate> candidates,
-                                const CheckOptions& options,
-                                std::unique_ptr<AsyncPick>* pick) noexcept {
-  const bool timed = parts_.counters.add(Counter::checks) % Latency::kOneIn == 0;
+AsyncRead* CallbackChecks::prepared_read(std::string_view user,
+                                         std::span<const Candidate> candidates,
+                                         const CheckOptions& options,
+                                         std::unique_ptr<AsyncPick>* pick) noexcept {
+  const bool timed = parts_.counters.add(CheckerCounter::checks) % Latency::kOneIn == 0;
   // Before anything that takes a lock: in a child, its holder may be a thread that is not there.
   if (parts_.gate.in_child()) return nullptr;
   AsyncRead* read = nullptr;
@@ -187,8 +190,9 @@ AsyncRead* Async::prepared_read(std::string_view user, std::span<const Candidate
 }
 
 // Whether the store need not be asked; the read's result is then the answer.
-bool Async::knows_answer(AsyncRead& read, std::size_t user_bytes,
-                         std::span<const Candidate> candidates, const CheckOptions& options) {
+bool CallbackChecks::knows_answer(AsyncRead& read, std::size_t user_bytes,
+                                  std::span<const Candidate> candidates,
+                                  const CheckOptions& options) {
   CheckOptions copied = options;
   copied.segments = read.segment_views;
   // The read's copy of the id is the one in its key, before the closing brace.
@@ -197,8 +201,8 @@ bool Async::knows_answer(AsyncRead& read, std::size_t user_bytes,
   Reason reason = parts_.judgement.prepare(user, candidates, copied, read.question);
   if (reason == Reason::kPassed && read.pick) reason = read.pick->refuse_ids();
   if (reason == Reason::kPassed) {
-    return read.pick ? read.pick->answer_unread(read.question)
-                     : parts_.judgement.answer_unread(read.question, read.result);
+    return read.pick ? read.pick->answer_without_record(read.question)
+                     : parts_.judgement.answer_without_record(read.question, read.result);
   }
   refuse(read, candidates.size(), reason);
   return true;
@@ -206,17 +210,17 @@ bool Async::knows_answer(AsyncRead& read, std::size_t user_bytes,
 
 // True: the outcome is there already, and the caller's to deal with. The caller's CheckHandle
 // keeps the read, which may have been answered by the time get() returns.
-bool Async::submit(AsyncRead& read, Store::Deadline deadline) noexcept {
+bool CallbackChecks::submit(AsyncRead& read, Store::Deadline deadline) noexcept {
   parts_.store.get_maybe_stale(read.key, deadline, read);
   return read.leave_submit();
 }
 
-void Async::note_outcome(const AsyncRead& read, const StoreOutcome& outcome) noexcept {
+void CallbackChecks::note_outcome(const AsyncRead& read, const StoreOutcome& outcome) noexcept {
   count_read(parts_.counters, outcome.code, outcome.stale);
   if (read.timed) parts_.store_latency.add(Clock::now() - read.begun);
 }
 
-void Async::hand_over(AsyncRead& read) noexcept {
+void CallbackChecks::hand_over(AsyncRead& read) noexcept {
   if (read.in_batch()) return read.run();
   if (parts_.options.executor) {
     try {
@@ -234,7 +238,7 @@ void Async::hand_over(AsyncRead& read) noexcept {
   read.drop_reference();
 }
 
-void Async::answer(AsyncRead& read, const ReadOutcome& outcome) noexcept {
+void CallbackChecks::answer(AsyncRead& read, const ReadOutcome& outcome) noexcept {
   if (!read.answered) judge(read, outcome);
   if (read.timed) parts_.check_latency.add(Clock::now() - read.begun);
   if (read.pick) {
@@ -245,7 +249,7 @@ void Async::answer(AsyncRead& read, const ReadOutcome& outcome) noexcept {
   read.end();
 }
 
-void Async::judge(AsyncRead& read, const ReadOutcome& outcome) noexcept {
+void CallbackChecks::judge(AsyncRead& read, const ReadOutcome& outcome) noexcept {
   try {
     if (read.pick) return read.pick->answer(read.question, outcome);
     parts_.judgement.answer(read.question, outcome, read.result);
@@ -255,21 +259,21 @@ void Async::judge(AsyncRead& read, const ReadOutcome& outcome) noexcept {
 }
 
 // Takes no memory: prepared_read() has seen to it.
-void Async::refuse(AsyncRead& read, std::size_t candidate_count, Reason reason) noexcept {
+void CallbackChecks::refuse(AsyncRead& read, std::size_t candidate_count, Reason reason) noexcept {
   if (read.pick) return read.pick->refuse(reason);
   if (read.result.verdicts.capacity() < candidate_count) read.result.verdicts.swap(read.spare);
   parts_.judgement.refuse(candidate_count, reason, read.result);
 }
 
 // Takes the answer of a read that the caller has claimed; the callback is not called.
-CheckResult Async::take_answer(AsyncRead& read) noexcept {
+CheckResult CallbackChecks::take_answer(AsyncRead& read) noexcept {
   if (read.timed) parts_.check_latency.add(Clock::now() - read.begun);
   CheckResult result = std::move(read.result);
   read.end();
   return result;
 }
 
-CheckResult Async::answer_here(Reason reason, std::size_t candidate_count) noexcept {
+CheckResult CallbackChecks::answer_here(Reason reason, std::size_t candidate_count) noexcept {
   CheckResult result;
   result.reason = reason;
   // In a child without the spare memory: its lock may be held for good.
@@ -283,21 +287,21 @@ CheckResult Async::answer_here(Reason reason, std::size_t candidate_count) noexc
   return result;
 }
 
-void Async::count_answer(const CheckResult& result) noexcept {
+void CallbackChecks::count_answer(const CheckResult& result) noexcept {
   count_result(parts_.counters, result);
-  parts_.counters.add(Counter::checks_answered);
+  parts_.counters.add(CheckerCounter::checks_answered);
 }
 
-void Async::finish(AsyncPick& pick) noexcept {
-  parts_.counters.add(Counter::candidates, pick.judged());
-  parts_.counters.add(Counter::allowed, pick.picked());
+void CallbackChecks::finish(AsyncPick& pick) noexcept {
+  parts_.counters.add(CheckerCounter::candidates, pick.judged());
+  parts_.counters.add(CheckerCounter::allowed, pick.picked());
   parts_.counters.add_unjudged(pick.reason());
   PagePicks page = pick.take_result();
-  parts_.counters.add(Counter::checks_answered);
+  parts_.counters.add(CheckerCounter::checks_answered);
   give(pick.callback(), std::move(page));
 }
 
-void Async::give(AsyncPick::Callback& callback, PagePicks page) noexcept {
+void CallbackChecks::give(AsyncPick::Callback& callback, PagePicks page) noexcept {
   if (const auto* const slot = std::get_if<BatchSlot<PagePicks>>(&callback)) {
     return slot->answers->put(slot->index, std::move(page));
   }
@@ -305,17 +309,17 @@ void Async::give(AsyncPick::Callback& callback, PagePicks page) noexcept {
   if (host) call_back([&] { host(std::move(page)); });
 }
 
-void Async::run_callback(Checker::Callback& callback, CheckResult result) noexcept {
+void CallbackChecks::run_callback(Checker::Callback& callback, CheckResult result) noexcept {
   count_answer(result);
   if (!callback) return;
   call_back([&] { callback(std::move(result)); });
 }
 
-bool Async::queue_answer(QueuedAnswer& answer) noexcept {
+bool CallbackChecks::queue_answer(QueuedAnswer& answer) noexcept {
   return answer_queues_[current_stripe() % answer_queues_.size()].push(answer);
 }
 
-void Async::note_thrown() noexcept {
+void CallbackChecks::note_thrown() noexcept {
   try {
     if (!parts_.options.log) return;
     parts_.options.log(LogLevel::kError, "an asynchronous callback threw; ignored");
@@ -323,13 +327,13 @@ void Async::note_thrown() noexcept {
   }
 }
 
-void Async::note_callback(std::chrono::nanoseconds taken) noexcept {
-  parts_.counters.add(Counter::callback_ns_total, static_cast<std::uint64_t>(taken.count()));
+void CallbackChecks::note_callback(std::chrono::nanoseconds taken) noexcept {
+  parts_.counters.add(CheckerCounter::callback_ns_total, static_cast<std::uint64_t>(taken.count()));
   std::int64_t longest = callback_ns_max_.load(std::memory_order_relaxed);
   while (taken.count() > longest && !callback_ns_max_.compare_exchange_weak(
                                         longest, taken.count(), std::memory_order_relaxed)) {
   }
-  parts_.counters.add(Counter::callbacks);
+  parts_.counters.add(CheckerCounter::callbacks);
   if (taken < kSlowCallback || has_executor() || !parts_.options.log) return;
   // Logged at powers of two (the first, second, fourth, eighth time).
   const std::uint64_t times = slow_callbacks_.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -346,7 +350,7 @@ void Async::note_callback(std::chrono::nanoseconds taken) noexcept {
   }
 }
 
-void Async::remember(AsyncRead& read) noexcept {
+void CallbackChecks::remember(AsyncRead& read) noexcept {
   read.pending_stripe = current_stripe();
   PendingList& list = pending_[read.pending_stripe];
   const std::lock_guard lock(list.mutex);
@@ -356,7 +360,7 @@ void Async::remember(AsyncRead& read) noexcept {
   list.first = &read;
 }
 
-void Async::forget(AsyncRead& read) noexcept {
+void CallbackChecks::forget(AsyncRead& read) noexcept {
   PendingList& list = pending_[read.pending_stripe];
   {
     const std::lock_guard lock(list.mutex);
@@ -364,21 +368,21 @@ void Async::forget(AsyncRead& read) noexcept {
         read.previous_pending == nullptr ? list.first : read.previous_pending->next_pending;
     before = read.next_pending;
     if (read.next_pending != nullptr) read.next_pending->previous_pending = read.previous_pending;
-    // The destructor may go on from here, so nothing below touches the Async.
+    // The destructor may go on from here, so nothing below touches the CallbackChecks.
   }
   read.drop_reference();
 }
 
-void Async::note_canceled() noexcept {
-  parts_.counters.add(Counter::canceled);
-  parts_.counters.add(Counter::checks_answered);
+void CallbackChecks::note_canceled() noexcept {
+  parts_.counters.add(CheckerCounter::canceled);
+  parts_.counters.add(CheckerCounter::checks_answered);
 }
 
-void Async::stop() noexcept {
+void CallbackChecks::stop() noexcept {
   for (AnswerQueue& queue : answer_queues_) queue.stop();
 }
 
-bool Async::answer_pending() noexcept {
+bool CallbackChecks::answer_pending() noexcept {
   AsyncRead* claimed = nullptr;
   for (PendingList& list : pending_) {
     const std::lock_guard lock(list.mutex);
@@ -401,11 +405,11 @@ bool Async::answer_pending() noexcept {
   return true;
 }
 
-void Async::let_go_of_rules() noexcept {
+void CallbackChecks::drop_rules() noexcept {
   reads_->for_each_free([](AsyncRead& read) { read.question.held = {}; });
 }
 
-void Async::add_stats(CheckerStats& stats) const noexcept {
+void CallbackChecks::add_stats(CheckerStats& stats) const noexcept {
   stats.async.callback_ns_max = static_cast<std::uint64_t>(callback_ns_max_.load());
   if (parts_.gate.in_child()) return;  // no locks: their holders may not exist here
   for (const AnswerQueue& queue : answer_queues_) stats.async.answers_waiting += queue.waiting();

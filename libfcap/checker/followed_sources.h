@@ -10,7 +10,7 @@
 
 #include "checker/current_rules.h"
 #include "checker/gate.h"
-#include "checker/retired.h"
+#include "checker/retired_sets.h"
 #include "sources/rule_refresher.h"
 #include "sources/segment_refresher.h"
 
@@ -20,10 +20,10 @@ namespace fcap::checker {
 /// that replaced ones end on a thread of their own.
 ///
 /// Thread safety: all functions from any thread, but for start() and those that stop it.
-class Sources {
+class FollowedSources {
  public:
   /// `options` and `gate` outlive it. `let_go` makes memory that rests let go of old sets.
-  Sources(const CheckerOptions& options, const Gate& gate, std::function<void()> let_go);
+  FollowedSources(const CheckerOptions& options, const Gate& gate, std::function<void()> let_go);
 
   /// Begins to follow the sources, if there are any. Not ok: a setting of theirs is wrong.
   Status start();
@@ -52,7 +52,7 @@ class Sources {
   const CheckerOptions& options_;
   const Gate& gate_;
   CurrentRules current_;
-  Retired retired_;
+  RetiredSets retired_;
   std::atomic<Clock::rep> rules_set_at_{0};
   std::atomic<std::uint64_t> rules_set_count_{0};
   std::atomic<std::uint64_t> segments_set_count_{0};

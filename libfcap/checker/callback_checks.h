@@ -24,13 +24,13 @@ namespace fcap::checker {
 /// The form of a check that answers by a callback.
 ///
 /// Thread safety: all functions from any thread.
-class Async {
+class CallbackChecks {
  public:
   /// Starts the threads that answer. Throws std::bad_alloc and std::system_error.
-  explicit Async(Parts parts);
-  ~Async();
-  Async(const Async&) = delete;
-  Async& operator=(const Async&) = delete;
+  explicit CallbackChecks(SharedParts parts);
+  ~CallbackChecks();
+  CallbackChecks(const CallbackChecks&) = delete;
+  CallbackChecks& operator=(const CallbackChecks&) = delete;
 
   AsyncStart check_async(std::string_view user, std::span<const Candidate> candidates,
                          const CheckOptions& options, Checker::Callback callback) noexcept;
@@ -52,7 +52,7 @@ class Async {
   /// touches this, or a callback has started the next check, and this must be called again.
   [[nodiscard]] bool answer_pending() noexcept;
   /// Lets go of the rules that rest in memory which is kept for the next check.
-  void let_go_of_rules() noexcept;
+  void drop_rules() noexcept;
   void add_stats(CheckerStats& stats) const noexcept;
 
   /// Gives an answer on a thread of its own. False: the Checker is being destroyed.
@@ -117,7 +117,7 @@ class Async {
   void note_callback(std::chrono::nanoseconds taken) noexcept;
   void remember(AsyncRead& read) noexcept;
 
-  Parts parts_;
+  SharedParts parts_;
   std::array<PendingList, kStripeCount> pending_;
   Pool<AsyncRead>::Owner reads_;
   std::deque<AnswerQueue> answer_queues_;

@@ -1,4 +1,4 @@
-#include "checker/blocking.h"
+#include "checker/blocking_checks.h"
 
 #include <algorithm>
 #include <memory>
@@ -30,25 +30,26 @@ ReadOutcome answer_of(const ReadGroup::Read& read, Counters& counters) noexcept 
 }  // namespace
 
 // One call, from its beginning.
-struct Blocking::Call {
-  Call(const Parts& parts, std::size_t user_count, const CheckOptions& asked) noexcept
+struct BlockingChecks::StartedCall {
+  StartedCall(const SharedParts& parts, std::size_t user_count, const CheckOptions& asked) noexcept
       : inside(parts.counters),
-        timed(parts.counters.add(Counter::checks, user_count) % Latency::kOneIn == 0),
+        timed(parts.counters.add(CheckerCounter::checks, user_count) % Latency::kOneIn == 0),
         begun(Clock::now()),
         deadline(begun + parts.judgement.deadline_of(asked)),
         options(asked) {}
 
   base::CallerState caller;
-  CallInside inside;
+  CountedCall inside;
   bool timed;
   Clock::time_point begun;
   Clock::time_point deadline;
   CheckOptions options;
 };
 
-Blocking::Blocking(Parts parts) : parts_(parts), read_groups_(Pool<ReadGroup>::make()) {}
+BlockingChecks::BlockingChecks(SharedParts parts)
+    : parts_(parts), read_groups_(Pool<ReadGroup>::make()) {}
 
-HeldGroup Blocking::acquire_group(std::size_t question_count) {
+HeldGroup BlockingChecks::acquire_group(std::size_t question_count) {
   ReadGroup* const group = read_groups_->acquire();
   try {
     // All that can fail comes before reads are prepared: one that is prepared must be started.
@@ -62,14 +63,15 @@ HeldGroup Blocking::acquire_group(std::size_t question_count) {
   return HeldGroup(group);
 }
 
-Reason Blocking::prepare(const Call& call, std::string_view user,
-                         std::span<const Candidate> candidates, Question& question) const {
+Reason BlockingChecks::prepare(const StartedCall& call, std::string_view user,
+                               std::span<const Candidate> candidates, Question& question) const {
   const Reason refused = parts_.gate.refuse_user(user);
   if (refused != Reason::kPassed) return refused;
   return parts_.judgement.prepare(user, candidates, call.options, question);
 }
 
-const ReadGroup::Read& Blocking::read_one(Call& call, std::string_view user, ReadGroup& group) {
+const ReadGroup::Read& BlockingChecks::read_one(StartedCall& call, std::string_view user,
+                                                ReadGroup& group) {
   ledger::user_key(parts_.options.key_prefix, user, group.key);
   group.prepare(1);
   if (!group.read_directly(parts_.direct, 0, group.key, call.deadline)) {
@@ -81,9 +83,9 @@ const ReadGroup::Read& Blocking::read_one(Call& call, std::string_view user, Rea
   return group.read(0);
 }
 
-CheckResult Blocking::check(std::string_view user, std::span<const Candidate> candidates,
-                            const CheckOptions& options) noexcept {
-  Call call(parts_, 1, options);
+CheckResult BlockingChecks::check(std::string_view user, std::span<const Candidate> candidates,
+                                  const CheckOptions& options) noexcept {
+  StartedCall call(parts_, 1, options);
   CheckResult result;
   if (parts_.room.make(candidates.size(), result.verdicts)) {
     try {
@@ -96,12 +98,12 @@ CheckResult Blocking::check(std::string_view user, std::span<const Candidate> ca
   }
   count_result(parts_.counters, result);
   if (call.timed) parts_.check_latency.add(Clock::now() - call.begun);
-  parts_.counters.add(Counter::checks_answered);
+  parts_.counters.add(CheckerCounter::checks_answered);
   return result;
 }
 
-void Blocking::check_one(Call& call, std::string_view user, std::span<const Candidate> candidates,
-                         CheckResult& result) {
+void BlockingChecks::check_one(StartedCall& call, std::string_view user,
+                               std::span<const Candidate> candidates, CheckResult& result) {
   Reason reason = parts_.gate.refuse_blocking();
   if (reason != Reason::kPassed) {
     return parts_.judgement.refuse(candidates.size(), reason, result);
@@ -112,14 +114,14 @@ void Blocking::check_one(Call& call, std::string_view user, std::span<const Cand
   if (reason != Reason::kPassed) {
     return parts_.judgement.refuse(candidates.size(), reason, result);
   }
-  if (parts_.judgement.answer_unread(question, result)) return;
+  if (parts_.judgement.answer_without_record(question, result)) return;
   const ReadOutcome outcome = answer_of(read_one(call, user, *group), parts_.counters);
   parts_.judgement.answer(question, outcome, result);
 }
 
-PickResult Blocking::first_allowed(std::string_view user, std::span<const Candidate> ranked,
-                                   std::size_t k, const CheckOptions& options) noexcept {
-  Call call(parts_, 1, options);
+PickResult BlockingChecks::first_allowed(std::string_view user, std::span<const Candidate> ranked,
+                                         std::size_t k, const CheckOptions& options) noexcept {
+  StartedCall call(parts_, 1, options);
   Picks picks;
   Reason reason = Reason::kPassed;
   try {
@@ -137,19 +139,19 @@ PickResult Blocking::first_allowed(std::string_view user, std::span<const Candid
     }
   }
   Counters& counters = parts_.counters;
-  counters.add(Counter::candidates, picks.judged);
-  counters.add(Counter::allowed, picks.picked.size());
+  counters.add(CheckerCounter::candidates, picks.judged);
+  counters.add(CheckerCounter::allowed, picks.picked.size());
   counters.add_unjudged(reason);
   if (call.timed) parts_.check_latency.add(Clock::now() - call.begun);
-  counters.add(Counter::checks_answered);
+  counters.add(CheckerCounter::checks_answered);
   return {.picked = std::move(picks.picked),
           .reason = reason,
           .stale = picks.stale,
           .token = std::move(picks.token)};
 }
 
-Reason Blocking::pick(Call& call, std::string_view user, std::span<const Candidate> ranked,
-                      std::size_t k, Picks& picks) {
+Reason BlockingChecks::pick(StartedCall& call, std::string_view user,
+                            std::span<const Candidate> ranked, std::size_t k, Picks& picks) {
   Reason reason = parts_.gate.refuse_blocking();
   if (reason != Reason::kPassed) {
     parts_.judgement.pick_refused(ranked.size(), k, reason, picks);
@@ -162,20 +164,20 @@ Reason Blocking::pick(Call& call, std::string_view user, std::span<const Candida
     parts_.judgement.pick_refused(ranked.size(), k, reason, picks);
     return reason;
   }
-  if (parts_.judgement.pick_unread(question, k, picks)) return Reason::kPassed;
+  if (parts_.judgement.pick_without_record(question, k, picks)) return Reason::kPassed;
   const ReadOutcome outcome = answer_of(read_one(call, user, *group), parts_.counters);
   return parts_.judgement.pick_by_record(question, k, outcome, picks);
 }
 
-std::vector<CheckResult> Blocking::check_batch(std::span<const CheckRequest> requests,
-                                               const CheckOptions& options) noexcept {
-  Call call(parts_, requests.size(), options);
+std::vector<CheckResult> BlockingChecks::check_batch(std::span<const CheckRequest> requests,
+                                                     const CheckOptions& options) noexcept {
+  StartedCall call(parts_, requests.size(), options);
   std::vector<CheckResult> results;
   try {
     results.resize(requests.size());
   } catch (...) {
     parts_.counters.add_unjudged(Reason::kOverloaded, requests.size());
-    parts_.counters.add(Counter::checks_answered, requests.size());
+    parts_.counters.add(CheckerCounter::checks_answered, requests.size());
     return results;
   }
   for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -204,13 +206,13 @@ std::vector<CheckResult> Blocking::check_batch(std::span<const CheckRequest> req
     count_result(parts_.counters, results[i]);
   }
   if (call.timed) parts_.check_latency.add(Clock::now() - call.begun);
-  parts_.counters.add(Counter::checks_answered, requests.size());
+  parts_.counters.add(CheckerCounter::checks_answered, requests.size());
   return results;
 }
 
 // Answers kOverloaded where `judge` throws, so that one user of a batch is no other's trouble.
 template <typename Judge>
-bool Blocking::guarded(std::size_t candidate_count, CheckResult& result, const Judge& judge) {
+bool BlockingChecks::guarded(std::size_t candidate_count, CheckResult& result, const Judge& judge) {
   try {
     return judge();
   } catch (...) {  // no memory
@@ -220,8 +222,8 @@ bool Blocking::guarded(std::size_t candidate_count, CheckResult& result, const J
 }
 
 // As many users as a batch may have under way. `last`: no more follow.
-void Blocking::check_some(Call& call, std::span<const CheckRequest> requests,
-                          std::span<CheckResult> results, bool last) {
+void BlockingChecks::check_some(StartedCall& call, std::span<const CheckRequest> requests,
+                                std::span<CheckResult> results, bool last) {
   // Before anything that takes a lock: in a child, its holder may be a thread that is not there.
   const Reason refused = parts_.gate.refuse_blocking();
   if (refused != Reason::kPassed) {
@@ -245,7 +247,7 @@ void Blocking::check_some(Call& call, std::span<const CheckRequest> requests,
         parts_.judgement.refuse(requests[i].candidates.size(), reason, results[i]);
         return true;
       }
-      if (parts_.judgement.answer_unread(question, results[i])) return true;
+      if (parts_.judgement.answer_without_record(question, results[i])) return true;
       if (late) parts_.judgement.answer(question, {.reason = Reason::kTimeout}, results[i]);
       return late;
     });
@@ -265,7 +267,8 @@ void Blocking::check_some(Call& call, std::span<const CheckRequest> requests,
 }
 
 // Judges as answers arrive, until the deadline.
-void Blocking::judge_arriving(const Call& call, ReadGroup& group, std::span<CheckResult> results) {
+void BlockingChecks::judge_arriving(const StartedCall& call, ReadGroup& group,
+                                    std::span<CheckResult> results) {
   std::vector<std::size_t> waiting(group.asked.size());
   for (std::size_t i = 0; i < waiting.size(); ++i) waiting[i] = i;
   const auto answer = [&](std::size_t read, const ReadOutcome& given) {
@@ -299,7 +302,7 @@ void Blocking::judge_arriving(const Call& call, ReadGroup& group, std::span<Chec
   for (const std::size_t read : waiting) answer(read, {.reason = Reason::kTimeout});
 }
 
-void Blocking::let_go_of_rules() noexcept {
+void BlockingChecks::drop_rules() noexcept {
   read_groups_->for_each_free([](ReadGroup& group) {
     for (Question& question : group.questions) question.held = {};
   });

@@ -16,10 +16,10 @@ namespace fcap::checker {
 /// The forms of a hard call whose callers wait.
 ///
 /// Thread safety: all functions from any thread.
-class Reserving {
+class BlockingHardCalls {
  public:
   /// Throws std::bad_alloc.
-  explicit Reserving(Parts parts);
+  explicit BlockingHardCalls(SharedParts parts);
 
   HardResult call(const HardRequest& request, const HardOptions& options) noexcept;
   PagePicks pick(const ReserveAsk& ask) noexcept;
@@ -28,13 +28,13 @@ class Reserving {
   using Clock = std::chrono::steady_clock;
 
   void perform(ReserveRun& run, const ReserveAsk& ask) noexcept;
-  void drive(ReserveRun& run, const ReserveAsk& ask, CallInside& inside);
-  void start(const ReserveRun& run, ReserveRun::Step step, Clock::time_point deadline,
+  void drive(ReserveRun& run, const ReserveAsk& ask, CountedCall& inside);
+  void start(const ReserveRun& run, ReserveRun::ReserveStep step, Clock::time_point deadline,
              ReadGroup& calls);
   template <typename Start>
   [[nodiscard]] HeldGroup ask_store(Clock::time_point deadline, const Start& start);
 
-  Parts parts_;
+  SharedParts parts_;
   Pool<ReadGroup>::Owner read_groups_;
 };
 

@@ -13,7 +13,7 @@ namespace fcap::redis {
 /// has been quiet for ten minutes starts over. Bounded. Free of clocks and I/O.
 ///
 /// Thread safety: none.
-class Occurrences {
+class LogThinner {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 

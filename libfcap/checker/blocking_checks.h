@@ -17,10 +17,10 @@ namespace fcap::checker {
 /// The forms of a check whose callers wait.
 ///
 /// Thread safety: all functions from any thread.
-class Blocking {
+class BlockingChecks {
  public:
   /// Throws std::bad_alloc.
-  explicit Blocking(Parts parts);
+  explicit BlockingChecks(SharedParts parts);
 
   CheckResult check(std::string_view user, std::span<const Candidate> candidates,
                     const CheckOptions& options) noexcept;
@@ -30,28 +30,28 @@ class Blocking {
                            const CheckOptions& options) noexcept;
 
   /// Lets go of the rules that rest in memory which is kept for the next check.
-  void let_go_of_rules() noexcept;
+  void drop_rules() noexcept;
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct Call;
+  struct StartedCall;
 
   [[nodiscard]] HeldGroup acquire_group(std::size_t question_count);
-  [[nodiscard]] Reason prepare(const Call& call, std::string_view user,
+  [[nodiscard]] Reason prepare(const StartedCall& call, std::string_view user,
                                std::span<const Candidate> candidates, Question& question) const;
-  [[nodiscard]] const ReadGroup::Read& read_one(Call& call, std::string_view user,
+  [[nodiscard]] const ReadGroup::Read& read_one(StartedCall& call, std::string_view user,
                                                 ReadGroup& group);
-  void check_one(Call& call, std::string_view user, std::span<const Candidate> candidates,
+  void check_one(StartedCall& call, std::string_view user, std::span<const Candidate> candidates,
                  CheckResult& result);
-  [[nodiscard]] Reason pick(Call& call, std::string_view user, std::span<const Candidate> ranked,
-                            std::size_t k, Picks& picks);
+  [[nodiscard]] Reason pick(StartedCall& call, std::string_view user,
+                            std::span<const Candidate> ranked, std::size_t k, Picks& picks);
   template <typename Judge>
   bool guarded(std::size_t candidate_count, CheckResult& result, const Judge& judge);
-  void check_some(Call& call, std::span<const CheckRequest> requests,
+  void check_some(StartedCall& call, std::span<const CheckRequest> requests,
                   std::span<CheckResult> results, bool last);
-  void judge_arriving(const Call& call, ReadGroup& group, std::span<CheckResult> results);
+  void judge_arriving(const StartedCall& call, ReadGroup& group, std::span<CheckResult> results);
 
-  Parts parts_;
+  SharedParts parts_;
   Pool<ReadGroup>::Owner read_groups_;
 };
 

@@ -1,4 +1,4 @@
-#include "checker/retired.h"
+#include "checker/retired_sets.h"
 
 #include <algorithm>
 #include <utility>
@@ -15,12 +15,12 @@ constexpr int kLookMsMax = 1'000;
 
 }  // namespace
 
-Status Retired::start(const ThreadCallback& thread_started) {
+Status RetiredSets::start(const ThreadCallback& thread_started) {
   return thread_.start(
       "fcap-retired", [this] { run(); }, thread_started);
 }
 
-void Retired::destroy_when_unused(std::shared_ptr<const void> set) noexcept {
+void RetiredSets::destroy_when_unused(std::shared_ptr<const void> set) noexcept {
   if (set == nullptr) return;
   try {
     const std::lock_guard lock(mutex_);
@@ -31,11 +31,11 @@ void Retired::destroy_when_unused(std::shared_ptr<const void> set) noexcept {
   thread_.wake();
 }
 
-void Retired::stop() noexcept {
+void RetiredSets::stop() noexcept {
   thread_.stop();
 }
 
-void Retired::run() noexcept {
+void RetiredSets::run() noexcept {
   const base::LoopEvents events = thread_.events();
   pollfd polled[] = {{.fd = events.stop, .events = POLLIN, .revents = 0},
                      {.fd = events.wake, .events = POLLIN, .revents = 0}};
@@ -58,7 +58,7 @@ void Retired::run() noexcept {
   }
 }
 
-std::vector<std::shared_ptr<const void>> Retired::take_unused() noexcept {
+std::vector<std::shared_ptr<const void>> RetiredSets::take_unused() noexcept {
   std::vector<std::shared_ptr<const void>> unused;
   const std::lock_guard lock(mutex_);
   // Nobody can take a new reference: whoever could have one to copy still counts.

@@ -1,4 +1,4 @@
-#include "kafka/client.h"
+#include "kafka/kafka_client.h"
 
 #include <atomic>
 #include <utility>
@@ -31,8 +31,8 @@ struct Ending {
 
 }  // namespace
 
-Result<Client> Client::create(rd_kafka_type_t type, Ptr<rd_kafka_conf_t> conf,
-                              std::shared_ptr<void> kept) {
+Result<KafkaClient> KafkaClient::create(rd_kafka_type_t type, Ptr<rd_kafka_conf_t> conf,
+                                        std::shared_ptr<void> kept) {
   char text[512] = {};
   rd_kafka_t* const handle = rd_kafka_new(type, conf.get(), text, sizeof text);
   if (handle == nullptr) {
@@ -41,26 +41,26 @@ Result<Client> Client::create(rd_kafka_type_t type, Ptr<rd_kafka_conf_t> conf,
         fmt::format("kafka {}: {}", type == RD_KAFKA_PRODUCER ? "producer" : "consumer", text));
   }
   (void)conf.release();  // the client owns it now
-  return Client(handle, std::move(kept));
+  return KafkaClient(handle, std::move(kept));
 }
 
-Client::Client(rd_kafka_t* handle, std::shared_ptr<void> kept) noexcept
+KafkaClient::KafkaClient(rd_kafka_t* handle, std::shared_ptr<void> kept) noexcept
     : handle_(handle), kept_(std::move(kept)) {}
 
-Client::Client(Client&& other) noexcept
+KafkaClient::KafkaClient(KafkaClient&& other) noexcept
     : handle_(std::exchange(other.handle_, nullptr)), kept_(std::move(other.kept_)) {}
 
-Client& Client::operator=(Client&& other) noexcept {
+KafkaClient& KafkaClient::operator=(KafkaClient&& other) noexcept {
   std::swap(handle_, other.handle_);
   std::swap(kept_, other.kept_);
   return *this;
 }
 
-Client::~Client() {
+KafkaClient::~KafkaClient() {
   end(kEndsWithin);
 }
 
-void Client::end(std::chrono::milliseconds patience) {
+void KafkaClient::end(std::chrono::milliseconds patience) {
   if (handle_ == nullptr) return;
   auto* const ended_by_thread = new Ending(std::exchange(handle_, nullptr), std::move(kept_));
   // If there is no thread to wait for librdkafka, nobody does, and the client is left behind.
@@ -69,7 +69,7 @@ void Client::end(std::chrono::milliseconds patience) {
   if (ended.ok()) ended.value().wait_for(patience);
 }
 
-bool Client::is_left_behind() noexcept {
+bool KafkaClient::is_left_behind() noexcept {
   return ending > 0;
 }
 

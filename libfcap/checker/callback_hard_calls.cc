@@ -1,4 +1,4 @@
-#include "checker/async_reserving.h"
+#include "checker/callback_hard_calls.h"
 
 #include <iterator>
 #include <optional>
@@ -12,10 +12,10 @@ namespace fcap::checker {
 
 // One call on its way. One thread at a time drives it from step to step: the caller's, until the
 // store is asked, and then whichever brings an answer. What the store still holds when the Checker
-// ends refers to nothing but the Call itself.
-class AsyncReserving::Call final : public StoreCompletion, public QueuedAnswer {
+// ends refers to nothing but the ReservingCall itself.
+class CallbackHardCalls::ReservingCall final : public StoreCompletion, public QueuedAnswer {
  public:
-  Call(AsyncReserving& owner, const ReserveAsk& ask)
+  ReservingCall(CallbackHardCalls& owner, const ReserveAsk& ask)
       : owner_(owner), run_(owner.parts_, ask), ask_(ask), user_(ledger::start_of(ask.user)) {
     for (const Candidate& candidate : ask.ranked) {
       ranked_.push_back({std::string(ledger::start_of(candidate.campaign)),
@@ -33,7 +33,7 @@ class AsyncReserving::Call final : public StoreCompletion, public QueuedAnswer {
   }
 
   // The caller's thread. `self` is this.
-  void begin(const std::shared_ptr<Call>& self, Callback callback) noexcept;
+  void begin(const std::shared_ptr<ReservingCall>& self, Callback callback) noexcept;
   void complete(const StoreOutcome& outcome) noexcept override;
   void give() noexcept override;
   // Answers it without waiting for the store any longer. If a thread is driving it, that thread
@@ -43,25 +43,25 @@ class AsyncReserving::Call final : public StoreCompletion, public QueuedAnswer {
   Calls::iterator place;  // in the owner's list, under its mutex
 
  private:
-  struct Shown {
+  struct HeldCandidate {
     std::string campaign;
     std::string creative;
   };
 
-  [[nodiscard]] ReserveRun::Step first_step() noexcept;
-  [[nodiscard]] ReserveRun::Step next_step() noexcept;
+  [[nodiscard]] ReserveRun::ReserveStep first_step() noexcept;
+  [[nodiscard]] ReserveRun::ReserveStep next_step() noexcept;
   [[nodiscard]] std::optional<Reason> ask_store() noexcept;
   void drive(bool is_caller) noexcept;
   void hand_over(bool is_caller) noexcept;
-  [[nodiscard]] bool pass_on(const std::shared_ptr<Call>& self, bool is_caller) noexcept;
+  [[nodiscard]] bool pass_on(const std::shared_ptr<ReservingCall>& self, bool is_caller) noexcept;
   void answer() noexcept;
   void call_back() noexcept;
 
-  AsyncReserving& owner_;
+  CallbackHardCalls& owner_;
   ReserveRun run_;
   ReserveAsk ask_;  // its views are of the copies below; first_step() adds candidates and ids
   std::string user_;
-  std::vector<Shown> ranked_;
+  std::vector<HeldCandidate> ranked_;
   std::vector<std::string> event_ids_;
   std::vector<std::string> segments_;
   std::vector<std::string_view> segment_views_;
@@ -69,7 +69,7 @@ class AsyncReserving::Call final : public StoreCompletion, public QueuedAnswer {
   Callback callback_;
   Store::Deadline deadline_;
   const BatchTime* batch_ = nullptr;  // the callback's; null: it is no batch's
-  ReserveRun::Step step_ = ReserveRun::Step::kDone;
+  ReserveRun::ReserveStep step_ = ReserveRun::ReserveStep::kDone;
 
   std::mutex mutex_;
   bool driven_ = true;     // some thread is between two steps
@@ -81,12 +81,13 @@ class AsyncReserving::Call final : public StoreCompletion, public QueuedAnswer {
   StoreCode code_ = StoreCode::kUnavailable;
   std::string record_;
   std::size_t length_bytes_ = 0;
-  std::shared_ptr<Call> held_by_store_;
-  std::shared_ptr<Call> held_by_queue_;
-  std::shared_ptr<Call> held_by_thread_;  // while it waits for one of the Checker's own
+  std::shared_ptr<ReservingCall> held_by_store_;
+  std::shared_ptr<ReservingCall> held_by_queue_;
+  std::shared_ptr<ReservingCall> held_by_thread_;  // while it waits for one of the Checker's own
 };
 
-void AsyncReserving::Call::begin(const std::shared_ptr<Call>& self, Callback callback) noexcept {
+void CallbackHardCalls::ReservingCall::begin(const std::shared_ptr<ReservingCall>& self,
+                                             Callback callback) noexcept {
   callback_ = std::move(callback);
   batch_ = batch_of(callback_);
   held_by_queue_ = self;  // until it is answered
@@ -94,14 +95,14 @@ void AsyncReserving::Call::begin(const std::shared_ptr<Call>& self, Callback cal
   drive(true);
 }
 
-ReserveRun::Step AsyncReserving::Call::first_step() noexcept {
+ReserveRun::ReserveStep CallbackHardCalls::ReservingCall::first_step() noexcept {
   if (batch_ != nullptr && batch_->is_late()) {
     run_.fail(Reason::kTimeout);
-    return ReserveRun::Step::kDone;
+    return ReserveRun::ReserveStep::kDone;
   }
   try {
     std::vector<Candidate> ranked;
-    for (const Shown& shown : ranked_) ranked.push_back({shown.campaign, shown.creative});
+    for (const HeldCandidate& shown : ranked_) ranked.push_back({shown.campaign, shown.creative});
     const std::vector<std::string_view> ids(event_ids_.begin(), event_ids_.end());
     deadline_ = batch_ != nullptr
                     ? batch_->deadline()
@@ -113,22 +114,22 @@ ReserveRun::Step AsyncReserving::Call::first_step() noexcept {
     return run_.begin(ask, deadline_);
   } catch (...) {  // no memory, or the host's clock threw
     run_.fail(Reason::kOverloaded);
-    return ReserveRun::Step::kDone;
+    return ReserveRun::ReserveStep::kDone;
   }
 }
 
-ReserveRun::Step AsyncReserving::Call::next_step() noexcept {
+ReserveRun::ReserveStep CallbackHardCalls::ReservingCall::next_step() noexcept {
   try {
     return run_.next(step_, {.code = code_, .record = record_, .length_bytes = length_bytes_});
   } catch (...) {  // no memory
     run_.fail(Reason::kOverloaded);
-    return ReserveRun::Step::kDone;
+    return ReserveRun::ReserveStep::kDone;
   }
 }
 
 // Why the store must not be asked any more; nullopt: it has been asked.
-std::optional<Reason> AsyncReserving::Call::ask_store() noexcept {
-  const CallInside inside(owner_.parts_.counters);
+std::optional<Reason> CallbackHardCalls::ReservingCall::ask_store() noexcept {
+  const CountedCall inside(owner_.parts_.counters);
   if (owner_.parts_.gate.closing()) return Reason::kShutdown;
   {
     const std::lock_guard lock(mutex_);
@@ -139,8 +140,8 @@ std::optional<Reason> AsyncReserving::Call::ask_store() noexcept {
   return std::nullopt;
 }
 
-void AsyncReserving::Call::drive(bool is_caller) noexcept {
-  while (step_ != ReserveRun::Step::kDone) {
+void CallbackHardCalls::ReservingCall::drive(bool is_caller) noexcept {
+  while (step_ != ReserveRun::ReserveStep::kDone) {
     if (batch_ != nullptr && batch_->is_late()) {
       run_.fail(Reason::kTimeout);
       break;
@@ -166,8 +167,8 @@ void AsyncReserving::Call::drive(bool is_caller) noexcept {
   hand_over(is_caller);
 }
 
-void AsyncReserving::Call::complete(const StoreOutcome& outcome) noexcept {
-  std::shared_ptr<Call> self;
+void CallbackHardCalls::ReservingCall::complete(const StoreOutcome& outcome) noexcept {
+  std::shared_ptr<ReservingCall> self;
   {
     const std::lock_guard lock(mutex_);
     self = std::move(held_by_store_);
@@ -186,7 +187,7 @@ void AsyncReserving::Call::complete(const StoreOutcome& outcome) noexcept {
     driven_ = true;
   }
   // The end of the Checker waits for whoever drives it, and then for this.
-  CallInside inside(owner_.parts_.counters);
+  CountedCall inside(owner_.parts_.counters);
   inside.submitted();
   step_ = next_step();
   drive(false);
@@ -194,8 +195,8 @@ void AsyncReserving::Call::complete(const StoreOutcome& outcome) noexcept {
 
 // As for a check: by the executor; otherwise here, on the store's thread, or on one of the
 // Checker's own if this is the caller's.
-void AsyncReserving::Call::hand_over(bool is_caller) noexcept {
-  std::shared_ptr<Call> self;
+void CallbackHardCalls::ReservingCall::hand_over(bool is_caller) noexcept {
+  std::shared_ptr<ReservingCall> self;
   {
     const std::lock_guard lock(mutex_);
     self = held_by_queue_;
@@ -207,7 +208,8 @@ void AsyncReserving::Call::hand_over(bool is_caller) noexcept {
 }
 
 // False: it is to be answered here and now.
-bool AsyncReserving::Call::pass_on(const std::shared_ptr<Call>& self, bool is_caller) noexcept {
+bool CallbackHardCalls::ReservingCall::pass_on(const std::shared_ptr<ReservingCall>& self,
+                                               bool is_caller) noexcept {
   if (batch_ != nullptr) return false;  // runs no code of the host's
   if (owner_.parts_.options.executor) {
     try {
@@ -229,8 +231,8 @@ bool AsyncReserving::Call::pass_on(const std::shared_ptr<Call>& self, bool is_ca
   return false;
 }
 
-void AsyncReserving::Call::give() noexcept {
-  std::shared_ptr<Call> self;
+void CallbackHardCalls::ReservingCall::give() noexcept {
+  std::shared_ptr<ReservingCall> self;
   {
     const std::lock_guard lock(mutex_);
     self = std::move(held_by_thread_);
@@ -238,8 +240,8 @@ void AsyncReserving::Call::give() noexcept {
   answer();
 }
 
-void AsyncReserving::Call::answer() noexcept {
-  std::shared_ptr<Call> self;
+void CallbackHardCalls::ReservingCall::answer() noexcept {
+  std::shared_ptr<ReservingCall> self;
   {
     const std::lock_guard lock(mutex_);
     if (std::exchange(answered_, true)) return;
@@ -248,8 +250,8 @@ void AsyncReserving::Call::answer() noexcept {
   call_back();
 }
 
-void AsyncReserving::Call::end_early(Reason reason) noexcept {
-  std::shared_ptr<Call> self;
+void CallbackHardCalls::ReservingCall::end_early(Reason reason) noexcept {
+  std::shared_ptr<ReservingCall> self;
   {
     const std::lock_guard lock(mutex_);
     if (answered_) return;
@@ -265,13 +267,13 @@ void AsyncReserving::Call::end_early(Reason reason) noexcept {
 }
 
 // Called by the one thread that has set answered_.
-void AsyncReserving::Call::call_back() noexcept {
+void CallbackHardCalls::ReservingCall::call_back() noexcept {
   owner_.call_back(callback_, run_);
   callback_ = {};  // what it holds goes before anybody can think this call is over
   owner_.forget(*this);
 }
 
-const BatchTime* AsyncReserving::batch_of(const Callback& callback) noexcept {
+const BatchTime* CallbackHardCalls::batch_of(const Callback& callback) noexcept {
   if (const auto* const slot = std::get_if<BatchSlot<HardResult>>(&callback)) {
     return slot->answers.get();
   }
@@ -281,15 +283,16 @@ const BatchTime* AsyncReserving::batch_of(const Callback& callback) noexcept {
   return nullptr;
 }
 
-AsyncReserving::Begun AsyncReserving::begin(const ReserveAsk& ask, Callback callback) noexcept {
-  const CallInside inside(parts_.counters);  // so that the store stays
-  parts_.counters.add(Counter::hard_calls);
+CallbackHardCalls::Begun CallbackHardCalls::begin(const ReserveAsk& ask,
+                                                  Callback callback) noexcept {
+  const CountedCall inside(parts_.counters);  // so that the store stays
+  parts_.counters.add(CheckerCounter::hard_calls);
   // Before anything that takes a lock: in a child, its holder may be a thread that is not there.
   Reason refused =
       batch_of(callback) != nullptr ? parts_.gate.refuse_blocking() : parts_.gate.refuse_process();
   if (refused == Reason::kPassed) {
     try {
-      const auto call = std::make_shared<Call>(*this, ask);
+      const auto call = std::make_shared<ReservingCall>(*this, ask);
       {
         const std::lock_guard lock(mutex_);
         calls_.push_back(call);
@@ -307,14 +310,14 @@ AsyncReserving::Begun AsyncReserving::begin(const ReserveAsk& ask, Callback call
   return {};
 }
 
-void AsyncReserving::cut_off(const Begun& begun) noexcept {
+void CallbackHardCalls::cut_off(const Begun& begun) noexcept {
   if (const auto call = begun.lock()) call->end_early(Reason::kTimeout);
 }
 
-std::vector<HardResult> AsyncReserving::batch(std::span<const HardRequest> requests,
-                                              const HardOptions& options) noexcept {
+std::vector<HardResult> CallbackHardCalls::batch(std::span<const HardRequest> requests,
+                                                 const HardOptions& options) noexcept {
   // Between two requests too, and while what is missing is cut off.
-  CallInside inside(parts_.counters);
+  CountedCall inside(parts_.counters);
   inside.submitted();
   const auto start = [&](std::size_t i, const BatchSlot<HardResult>& slot) {
     return begin(ReserveAsk::of(requests[i], options), slot);
@@ -326,12 +329,12 @@ std::vector<HardResult> AsyncReserving::batch(std::span<const HardRequest> reque
   return results;
 }
 
-void AsyncReserving::count_overloaded(std::size_t count) noexcept {
-  parts_.counters.add(Counter::hard_calls, count);
+void CallbackHardCalls::count_overloaded(std::size_t count) noexcept {
+  parts_.counters.add(CheckerCounter::hard_calls, count);
   parts_.counters.add_ended(Reason::kOverloaded, false, count);
 }
 
-void AsyncReserving::call_back(Callback& callback, const ReserveRun& run) noexcept {
+void CallbackHardCalls::call_back(Callback& callback, const ReserveRun& run) noexcept {
   if (const auto* const slot = std::get_if<BatchSlot<HardResult>>(&callback)) {
     return slot->answers->put(slot->index, run.result());
   }
@@ -347,18 +350,18 @@ void AsyncReserving::call_back(Callback& callback, const ReserveRun& run) noexce
   });
 }
 
-void AsyncReserving::forget(Call& call) noexcept {
-  std::shared_ptr<Call> forgotten;
+void CallbackHardCalls::forget(ReservingCall& call) noexcept {
+  std::shared_ptr<ReservingCall> forgotten;
   const std::lock_guard lock(mutex_);
   forgotten = std::move(*call.place);
   calls_.erase(call.place);
 }
 
 // Ends each call that is in the list now, once. Calls that another thread drives stay in it.
-bool AsyncReserving::stop() noexcept {
+bool CallbackHardCalls::stop() noexcept {
   std::unique_lock lock(mutex_);
   for (std::size_t left = calls_.size(); left > 0 && !calls_.empty(); --left) {
-    std::shared_ptr<Call> call = calls_.front();
+    std::shared_ptr<ReservingCall> call = calls_.front();
     calls_.splice(calls_.end(), calls_, calls_.begin());
     lock.unlock();
     call->end_early(Reason::kShutdown);

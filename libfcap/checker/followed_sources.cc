@@ -1,4 +1,4 @@
-#include "checker/sources.h"
+#include "checker/followed_sources.h"
 
 #include <algorithm>
 #include <string>
@@ -21,10 +21,11 @@ std::chrono::milliseconds left_until(std::chrono::steady_clock::time_point until
 
 }  // namespace
 
-Sources::Sources(const CheckerOptions& options, const Gate& gate, std::function<void()> let_go)
+FollowedSources::FollowedSources(const CheckerOptions& options, const Gate& gate,
+                                 std::function<void()> let_go)
     : options_(options), gate_(gate), retired_(std::move(let_go)) {}
 
-Status Sources::start() {
+Status FollowedSources::start() {
   const ThreadCallback& thread_started = options_.redis.thread_started;
   if (Status status = retired_.start(thread_started); !status.ok()) return status;
   const auto until = Clock::now() + kFirstLoadWait;
@@ -48,7 +49,7 @@ Status Sources::start() {
   return {};
 }
 
-Status Sources::start_rules(Clock::time_point until) {
+Status FollowedSources::start_rules(Clock::time_point until) {
   const RuleSourceOptions& source = options_.rules;
   if (source.postgres.empty() && source.snapshot_file.empty()) return {};
   refresher_ = std::make_unique<sources::RuleRefresher>(
@@ -64,12 +65,12 @@ Status Sources::start_rules(Clock::time_point until) {
   return {};
 }
 
-void Sources::stop_following() noexcept {
+void FollowedSources::stop_following() noexcept {
   if (refresher_ != nullptr) refresher_->stop();
   if (segment_refresher_ != nullptr) segment_refresher_->stop();
 }
 
-void Sources::set_rules(std::shared_ptr<const RuleSet> rules) noexcept {
+void FollowedSources::set_rules(std::shared_ptr<const RuleSet> rules) noexcept {
   if (gate_.in_child()) return;  // a lock may be held by a thread that is not here
   retired_.destroy_when_unused(current_.publish(std::move(rules)));
   rules_set_at_.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
@@ -77,23 +78,23 @@ void Sources::set_rules(std::shared_ptr<const RuleSet> rules) noexcept {
   warn_of_segments();
 }
 
-void Sources::set_segments(std::shared_ptr<const SegmentSet> segments) noexcept {
+void FollowedSources::set_segments(std::shared_ptr<const SegmentSet> segments) noexcept {
   if (gate_.in_child()) return;  // as in set_rules()
   retired_.destroy_when_unused(current_.publish(std::move(segments)));
   segments_set_count_.fetch_add(1, std::memory_order_relaxed);
   warn_of_segments();
 }
 
-std::shared_ptr<const RuleSet> Sources::rules() const noexcept {
+std::shared_ptr<const RuleSet> FollowedSources::rules() const noexcept {
   return gate_.in_child() ? nullptr : current_.get();
 }
 
-std::shared_ptr<const SegmentSet> Sources::segments() const noexcept {
+std::shared_ptr<const SegmentSet> FollowedSources::segments() const noexcept {
   return gate_.in_child() ? nullptr : current_.segments();
 }
 
 // Logs, once per swap, the segments that rules reference but no source provides.
-void Sources::warn_of_segments() const noexcept {
+void FollowedSources::warn_of_segments() const noexcept {
   const std::shared_ptr<const RuleSet> rules = current_.get();
   const std::shared_ptr<const SegmentSet> segments = current_.segments();
   if (!options_.log || rules == nullptr || segments == nullptr) return;
@@ -110,7 +111,7 @@ void Sources::warn_of_segments() const noexcept {
   }
 }
 
-void Sources::add_segment_stats(CheckerStats& stats) const noexcept {
+void FollowedSources::add_segment_stats(CheckerStats& stats) const noexcept {
   if (const std::shared_ptr<const SegmentSet> segments = current_.segments()) {
     stats.segments.version = segments->version();
     stats.segments.members = segments->memory().members;
@@ -124,12 +125,12 @@ void Sources::add_segment_stats(CheckerStats& stats) const noexcept {
   }
 }
 
-std::chrono::milliseconds Sources::age_of_given() const noexcept {
+std::chrono::milliseconds FollowedSources::age_of_given() const noexcept {
   const auto since = Clock::now() - Clock::time_point(Clock::duration(rules_set_at_.load()));
   return std::chrono::floor<std::chrono::milliseconds>(since);
 }
 
-void Sources::add_stats(CheckerStats& stats) const noexcept {
+void FollowedSources::add_stats(CheckerStats& stats) const noexcept {
   if (gate_.in_child()) return;
   const std::shared_ptr<const RuleSet> rules = current_.get();
   stats.rules.version = rules == nullptr ? 0 : rules->version();
@@ -149,7 +150,7 @@ void Sources::add_stats(CheckerStats& stats) const noexcept {
   }
 }
 
-void Sources::add_health(CheckerHealth& health) const {
+void FollowedSources::add_health(CheckerHealth& health) const {
   if (gate_.in_child()) return;
   if (const std::shared_ptr<const RuleSet> rules = current_.get()) {
     health.has_rules = true;

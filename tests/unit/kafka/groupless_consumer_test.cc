@@ -1,4 +1,4 @@
-#include "kafka/lone_consumer.h"
+#include "kafka/groupless_consumer.h"
 
 #include <chrono>
 #include <memory>
@@ -14,25 +14,25 @@ namespace fcap::kafka {
 namespace lone_consumer_test {
 
 using Clock = std::chrono::steady_clock;
-using Polled = LoneConsumer::Polled;
+using Polled = GrouplessConsumer::Polled;
 using std::chrono::milliseconds;
 
 constexpr int kEach = 10;
 
-class LoneConsumerOfTwoPartitions : public ::testing::Test {
+class GrouplessConsumerOfTwoPartitions : public ::testing::Test {
  protected:
   void SetUp() override {
     for (const std::int32_t partition : both_) cluster_.elect_leader("clicks", partition);
     for (int i = 0; i < kEach; ++i) cluster_.produce("clicks", 1);
     cluster_.flush();
-    auto made = LoneConsumer::create({{.brokers = cluster_.brokers()}, "clicks", "group", {}});
+    auto made = GrouplessConsumer::create({{.brokers = cluster_.brokers()}, "clicks", "group", {}});
     ASSERT_TRUE(made.ok()) << made.status().text();
     consumer_ = std::move(made).value();
   }
   Polled next() {
     const auto until = Clock::now() + kPatience;
     Polled polled;
-    while (polled.is == Polled::Is::kNothing && Clock::now() < until) {
+    while (polled.is == Polled::PolledKind::kNothing && Clock::now() < until) {
       polled = consumer_->poll(milliseconds{50});
     }
     return polled;
@@ -51,36 +51,36 @@ class LoneConsumerOfTwoPartitions : public ::testing::Test {
 
   const std::vector<std::int32_t> both_ = {1, 0};
   Cluster cluster_{kEach, "clicks", 2, 2};
-  std::unique_ptr<LoneConsumer> consumer_;
-  LoneConsumer::Ends ends_;
+  std::unique_ptr<GrouplessConsumer> consumer_;
+  GrouplessConsumer::Ends ends_;
 };
 
-TEST_F(LoneConsumerOfTwoPartitions, ReadsWhatItIsAssignedUpToItsEnd) {
+TEST_F(GrouplessConsumerOfTwoPartitions, ReadsWhatItIsAssignedUpToItsEnd) {
   ASSERT_TRUE(consumer_->assign(std::vector<PartitionOffset>{{0, 0}, {1, 0}}).ok());
   (void)next();
   ASSERT_TRUE(consumer_->assign(std::vector<PartitionOffset>{{1, kEach - 2}}).ok());
   for (const std::int64_t offset : {kEach - 2, kEach - 1}) {
     const Polled polled = next();
-    ASSERT_EQ(polled.is, Polled::Is::kMessage) << polled.error.text();
+    ASSERT_EQ(polled.is, Polled::PolledKind::kMessage) << polled.error.text();
     EXPECT_EQ(polled.partition, 1) << "nothing of an earlier assignment";
     EXPECT_EQ(polled.offset, offset);
     EXPECT_EQ(payload_of(*polled.message), "message");
   }
   const Polled end = next();
-  EXPECT_EQ(end.is, Polled::Is::kEnd);
+  EXPECT_EQ(end.is, Polled::PolledKind::kEnd);
   EXPECT_EQ(end.partition, 1);
   EXPECT_EQ(end.offset, kEach);
 }
 
-TEST_F(LoneConsumerOfTwoPartitions, SaysThatAnOffsetDoesNotExist) {
+TEST_F(GrouplessConsumerOfTwoPartitions, SaysThatAnOffsetDoesNotExist) {
   ASSERT_TRUE(consumer_->assign(std::vector<PartitionOffset>{{0, 1'000}}).ok());
   const Polled polled = next();
-  EXPECT_EQ(polled.is, Polled::Is::kOutOfRange);
+  EXPECT_EQ(polled.is, Polled::PolledKind::kOutOfRange);
   EXPECT_EQ(polled.partition, 0);
   EXPECT_FALSE(polled.error.ok());
 }
 
-TEST_F(LoneConsumerOfTwoPartitions, KnowsTheEndsOfALog) {
+TEST_F(GrouplessConsumerOfTwoPartitions, KnowsTheEndsOfALog) {
   const auto marks = consumer_->watermarks(1, kPatience);
   ASSERT_TRUE(marks.ok()) << marks.status().text();
   EXPECT_EQ(marks.value().low, 0);
@@ -88,7 +88,7 @@ TEST_F(LoneConsumerOfTwoPartitions, KnowsTheEndsOfALog) {
   EXPECT_FALSE(consumer_->watermarks(7, kPatience).ok());
 }
 
-TEST_F(LoneConsumerOfTwoPartitions, APartitionThatIsRefusedHidesNotTheEndsOfAnother) {
+TEST_F(GrouplessConsumerOfTwoPartitions, APartitionThatIsRefusedHidesNotTheEndsOfAnother) {
   cluster_.refuse_list_offsets(2, RD_KAFKA_RESP_ERR_KAFKA_STORAGE_ERROR);  // both, and one alone
   ASSERT_NO_FATAL_FAILURE(ask_for_ends_of_both());
   expect_ends_of_the_first();
@@ -96,7 +96,7 @@ TEST_F(LoneConsumerOfTwoPartitions, APartitionThatIsRefusedHidesNotTheEndsOfAnot
 }
 
 // The broker refuses one of two partitions, and librdkafka then refuses both.
-TEST_F(LoneConsumerOfTwoPartitions, APartitionThatIsNowLedElsewhereHidesNotTheEndsOfAnother) {
+TEST_F(GrouplessConsumerOfTwoPartitions, APartitionThatIsNowLedElsewhereHidesNotTheEndsOfAnother) {
   ASSERT_NO_FATAL_FAILURE(ask_for_ends_of_both());
   cluster_.elect_leader("clicks", 1, 2);
   ASSERT_NO_FATAL_FAILURE(ask_for_ends_of_both());

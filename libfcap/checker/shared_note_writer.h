@@ -18,10 +18,10 @@ namespace fcap::checker {
 /// other servers' next reads have them.
 ///
 /// Thread safety: all functions from any thread. None throws or blocks.
-class Sharing {
+class SharedNoteWriter {
  public:
   /// Throws std::bad_alloc.
-  explicit Sharing(Parts parts);
+  explicit SharedNoteWriter(SharedParts parts);
 
   /// Tells other servers of impressions that are about to be shown, all in one write. Does nothing
   /// but count where that is not allowed, or where the record that the check has seen has no room.
@@ -34,13 +34,13 @@ class Sharing {
   void add_stats(CheckerStats& stats) const noexcept;
 
  private:
-  class Write;
+  class NoteWrite;
 
-  [[nodiscard]] Counter refused(const SeenRecord& seen, const WriteTerms& terms, Instant now,
-                                std::size_t count) const noexcept;
+  [[nodiscard]] CheckerCounter refused(const SeenRecord& seen, const WriteTerms& terms, Instant now,
+                                       std::size_t count) const noexcept;
   void send(std::string_view user, const std::string& frames, Instant now);
 
-  Parts parts_;
+  SharedParts parts_;
   // Writes that failed. They may outlive the Checker.
   std::shared_ptr<std::atomic<std::uint64_t>> failures_;
 };

@@ -36,7 +36,7 @@ struct Scratch : PoolNode<Scratch> {
 /// A Scratch per thread slot, and a pool for whoever finds none free.
 ///
 /// Thread safety: all functions from any thread.
-class Scratches {
+class ScratchPool {
   struct alignas(kCacheLineBytes) Own {
     std::unique_ptr<Scratch> scratch;
     bool in_use = false;
@@ -44,12 +44,12 @@ class Scratches {
 
  public:
   /// Throws std::bad_alloc.
-  Scratches() : pool_(Pool<Scratch>::make()) {}
+  ScratchPool() : pool_(Pool<Scratch>::make()) {}
 
   /// One of them, for a scope. Throws std::bad_alloc.
-  class Held {
+  class HeldScratch {
    public:
-    explicit Held(Scratches& scratches) : own_(scratches.free_own()) {
+    explicit HeldScratch(ScratchPool& scratches) : own_(scratches.free_own()) {
       if (own_ == nullptr) {
         scratch_ = scratches.pool_->acquire();
         return;
@@ -58,15 +58,15 @@ class Scratches {
       own_->in_use = true;
       scratch_ = own_->scratch.get();
     }
-    ~Held() {
+    ~HeldScratch() {
       if (own_ == nullptr) {
         Pool<Scratch>::release(scratch_);
       } else {
         own_->in_use = false;
       }
     }
-    Held(const Held&) = delete;
-    Held& operator=(const Held&) = delete;
+    HeldScratch(const HeldScratch&) = delete;
+    HeldScratch& operator=(const HeldScratch&) = delete;
     Scratch& operator*() const noexcept { return *scratch_; }
     Scratch* operator->() const noexcept { return scratch_; }
 

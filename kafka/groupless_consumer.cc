@@ -1,4 +1,4 @@
-#include "kafka/lone_consumer.h"
+#include "kafka/groupless_consumer.h"
 
 #include <algorithm>
 #include <utility>
@@ -31,7 +31,7 @@ std::chrono::milliseconds left(Clock::time_point until) {
 
 }  // namespace
 
-Result<std::unique_ptr<LoneConsumer>> LoneConsumer::create(Options options) {
+Result<std::unique_ptr<GrouplessConsumer>> GrouplessConsumer::create(Options options) {
   const Properties fixed = {
       {"group.id", options.group_id},
       {"enable.auto.commit", "false"},
@@ -47,14 +47,14 @@ Result<std::unique_ptr<LoneConsumer>> LoneConsumer::create(Options options) {
   auto conf = make_conf(options.connection, options.defaults, fixed);
   if (!conf.ok()) return conf.status();
   silence(*conf.value());
-  auto client = Client::create(RD_KAFKA_CONSUMER, std::move(conf).value());
+  auto client = KafkaClient::create(RD_KAFKA_CONSUMER, std::move(conf).value());
   if (!client.ok()) return client.status();
   rd_kafka_poll_set_consumer(client.value().get());
-  return std::unique_ptr<LoneConsumer>(
-      new LoneConsumer(std::move(options.topic), std::move(client).value()));
+  return std::unique_ptr<GrouplessConsumer>(
+      new GrouplessConsumer(std::move(options.topic), std::move(client).value()));
 }
 
-Status LoneConsumer::assign(std::span<const PartitionOffset> partitions) {
+Status GrouplessConsumer::assign(std::span<const PartitionOffset> partitions) {
   unassign();
   while (const MessagePtr dropped{rd_kafka_consumer_poll(client_.get(), 0)}) {
   }
@@ -62,12 +62,12 @@ Status LoneConsumer::assign(std::span<const PartitionOffset> partitions) {
   return status_of(rd_kafka_assign(client_.get(), list.get()), "assigning partitions");
 }
 
-void LoneConsumer::unassign() {
+void GrouplessConsumer::unassign() {
   rd_kafka_assign(client_.get(), nullptr);
 }
 
-LoneConsumer::Polled LoneConsumer::poll(std::chrono::milliseconds wait) {
-  using Is = Polled::Is;
+GrouplessConsumer::Polled GrouplessConsumer::poll(std::chrono::milliseconds wait) {
+  using PolledKind = Polled::PolledKind;
   Polled polled;
   MessagePtr message(rd_kafka_consumer_poll(client_.get(), to_int_ms(wait)));
   if (!message) return polled;
@@ -75,18 +75,18 @@ LoneConsumer::Polled LoneConsumer::poll(std::chrono::milliseconds wait) {
   polled.offset = message->offset;
   switch (message->err) {
     case RD_KAFKA_RESP_ERR_NO_ERROR:
-      polled.is = Is::kMessage;
+      polled.is = PolledKind::kMessage;
       polled.message = std::move(message);
       return polled;
     case RD_KAFKA_RESP_ERR__PARTITION_EOF:
-      polled.is = Is::kEnd;
+      polled.is = PolledKind::kEnd;
       return polled;
     case RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET:
     case RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE:
-      polled.is = Is::kOutOfRange;
+      polled.is = PolledKind::kOutOfRange;
       break;
     default:
-      polled.is = Is::kError;
+      polled.is = PolledKind::kError;
       break;
   }
   polled.error =
@@ -94,8 +94,8 @@ LoneConsumer::Polled LoneConsumer::poll(std::chrono::milliseconds wait) {
   return polled;
 }
 
-Result<LoneConsumer::Leaders> LoneConsumer::leaders(std::span<const std::int32_t> partitions,
-                                                    std::chrono::milliseconds timeout) {
+Result<GrouplessConsumer::Leaders> GrouplessConsumer::leaders(
+    std::span<const std::int32_t> partitions, std::chrono::milliseconds timeout) {
   const Ptr<rd_kafka_topic_t> topic(rd_kafka_topic_new(client_.get(), topic_.c_str(), nullptr));
   if (!topic) return refused("topic " + topic_, rd_kafka_last_error());
   const rd_kafka_metadata_t* found = nullptr;
@@ -123,8 +123,8 @@ Result<LoneConsumer::Leaders> LoneConsumer::leaders(std::span<const std::int32_t
 
 // The offsets of these partitions that ListOffsets names so. librdkafka reports an error of one
 // partition as the error of the whole question, and then each partition is asked for alone.
-Status LoneConsumer::look_up(rd_kafka_topic_partition_list_t& list, std::int64_t which,
-                             Clock::time_point until) {
+Status GrouplessConsumer::look_up(rd_kafka_topic_partition_list_t& list, std::int64_t which,
+                                  Clock::time_point until) {
   for (int i = 0; i < list.cnt; ++i) list.elems[i].offset = which;
   const auto code = rd_kafka_offsets_for_times(client_.get(), &list, to_int_ms(left(until)));
   if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return {};
@@ -146,8 +146,8 @@ Status LoneConsumer::look_up(rd_kafka_topic_partition_list_t& list, std::int64_t
 
 // Not by rd_kafka_query_watermark_offsets(): librdkafka 2.0.2 does not keep to its timeout if the
 // leader's broker cannot be reached.
-Result<LoneConsumer::Ends> LoneConsumer::watermarks(std::span<const std::int32_t> partitions,
-                                                    std::chrono::milliseconds timeout) {
+Result<GrouplessConsumer::Ends> GrouplessConsumer::watermarks(
+    std::span<const std::int32_t> partitions, std::chrono::milliseconds timeout) {
   const auto until = Clock::now() + timeout;
   std::vector<PartitionOffset> at;
   at.reserve(partitions.size());
@@ -169,14 +169,14 @@ Result<LoneConsumer::Ends> LoneConsumer::watermarks(std::span<const std::int32_t
   return ends;
 }
 
-Result<Watermarks> LoneConsumer::watermarks(std::int32_t partition,
-                                            std::chrono::milliseconds timeout) {
+Result<Watermarks> GrouplessConsumer::watermarks(std::int32_t partition,
+                                                 std::chrono::milliseconds timeout) {
   auto ends = watermarks(std::span(&partition, 1), timeout);
   if (!ends.ok()) return ends.status();
   return std::move(ends.value().at(partition));
 }
 
-std::string LoneConsumer::cluster_id(std::chrono::milliseconds timeout) {
+std::string GrouplessConsumer::cluster_id(std::chrono::milliseconds timeout) {
   std::string id;
   if (char* const found = rd_kafka_clusterid(client_.get(), to_int_ms(timeout))) {
     id = found;

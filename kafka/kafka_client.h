@@ -15,21 +15,21 @@ namespace fcap::kafka {
 /// ends the client, and may be left behind.
 ///
 /// Thread safety: as librdkafka's; one thread ends it.
-class Client {
+class KafkaClient {
  public:
   /// How long a destructor waits for librdkafka.
   static constexpr std::chrono::seconds kEndsWithin{2};
 
   /// Fails on properties that do not fit each other. Connects to nobody yet. `kept` is what the
   /// callbacks of `conf` use: it lives until librdkafka has ended, which may be after this object.
-  static Result<Client> create(rd_kafka_type_t type, Ptr<rd_kafka_conf_t> conf,
-                               std::shared_ptr<void> kept = {});
+  static Result<KafkaClient> create(rd_kafka_type_t type, Ptr<rd_kafka_conf_t> conf,
+                                    std::shared_ptr<void> kept = {});
 
-  Client() = default;
+  KafkaClient() = default;
   /// Ends the client and waits for librdkafka, for kEndsWithin at most.
-  ~Client();
-  Client(Client&& other) noexcept;
-  Client& operator=(Client&& other) noexcept;
+  ~KafkaClient();
+  KafkaClient(KafkaClient&& other) noexcept;
+  KafkaClient& operator=(KafkaClient&& other) noexcept;
 
   /// Null: none was made, or it has been ended.
   [[nodiscard]] rd_kafka_t* get() const noexcept { return handle_; }
@@ -44,7 +44,7 @@ class Client {
   [[nodiscard]] static bool is_left_behind() noexcept;
 
  private:
-  Client(rd_kafka_t* handle, std::shared_ptr<void> kept) noexcept;
+  KafkaClient(rd_kafka_t* handle, std::shared_ptr<void> kept) noexcept;
 
   rd_kafka_t* handle_ = nullptr;
   std::shared_ptr<void> kept_;

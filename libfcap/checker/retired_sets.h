@@ -17,13 +17,13 @@ namespace fcap::checker {
 /// and no owner of a result should pay for.
 ///
 /// Thread safety: destroy_when_unused() from any thread.
-class Retired {
+class RetiredSets {
  public:
   /// `let_go` is called before each look: it makes memory that rests let go of old sets.
-  explicit Retired(std::function<void()> let_go) : let_go_(std::move(let_go)) {}
-  ~Retired() { stop(); }
-  Retired(const Retired&) = delete;
-  Retired& operator=(const Retired&) = delete;
+  explicit RetiredSets(std::function<void()> let_go) : let_go_(std::move(let_go)) {}
+  ~RetiredSets() { stop(); }
+  RetiredSets(const RetiredSets&) = delete;
+  RetiredSets& operator=(const RetiredSets&) = delete;
 
   Status start(const ThreadCallback& thread_started);
   /// Keeps the set, which may be null, until this is the only reference. Out of memory, or when

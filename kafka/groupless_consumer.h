@@ -9,8 +9,8 @@
 
 #include <fcap/status.h>
 
-#include "kafka/client.h"
 #include "kafka/conf.h"
+#include "kafka/kafka_client.h"
 #include "kafka/message.h"
 #include "kafka/partition_lists.h"
 
@@ -21,16 +21,16 @@ namespace fcap::kafka {
 /// report.
 ///
 /// Thread safety: one thread at a time.
-class LoneConsumer {
+class GrouplessConsumer {
  public:
   struct Options {
-    Connection connection;
+    ConnectionOptions connection;
     std::string topic;
     std::string group_id;      ///< not joined; an account may have rights for this group only
     Properties defaults = {};  ///< of librdkafka; the connection's properties override them
   };
   /// Fails if librdkafka refuses a property. Does not wait for a broker.
-  static Result<std::unique_ptr<LoneConsumer>> create(Options options);
+  static Result<std::unique_ptr<GrouplessConsumer>> create(Options options);
 
   /// Reads these partitions from these offsets, and nothing else. What was fetched for an earlier
   /// assignment is dropped.
@@ -39,14 +39,14 @@ class LoneConsumer {
 
   /// What a poll gives.
   struct Polled {
-    enum class Is : std::uint8_t {
+    enum class PolledKind : std::uint8_t {
       kNothing,
       kMessage,
       kEnd,         ///< the partition has no more messages; its log ends at `offset`
       kOutOfRange,  ///< the partition has no such offset as it was assigned
       kError,
     };
-    Is is = Is::kNothing;
+    PolledKind is = PolledKind::kNothing;
     std::int32_t partition = kNoPartition;
     std::int64_t offset = 0;
     MessagePtr message = {};  ///< for kMessage; must not outlive the consumer
@@ -73,11 +73,11 @@ class LoneConsumer {
   Status look_up(rd_kafka_topic_partition_list_t& list, std::int64_t which,
                  std::chrono::steady_clock::time_point until);
 
-  LoneConsumer(std::string topic, Client client)
+  GrouplessConsumer(std::string topic, KafkaClient client)
       : topic_(std::move(topic)), client_(std::move(client)) {}
 
   const std::string topic_;
-  const Client client_;
+  const KafkaClient client_;
 };
 
 }  // namespace fcap::kafka

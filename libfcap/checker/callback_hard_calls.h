@@ -9,8 +9,8 @@
 
 #include <fcap/checker.h>
 
-#include "checker/async.h"
 #include "checker/batch_answers.h"
+#include "checker/callback_checks.h"
 #include "checker/parts.h"
 #include "checker/reserve_run.h"
 
@@ -20,16 +20,16 @@ namespace fcap::checker {
 /// waits for many of them.
 ///
 /// Thread safety: all functions from any thread.
-class AsyncReserving {
+class CallbackHardCalls {
  public:
-  class Call;
-  using Begun = std::weak_ptr<Call>;
+  class ReservingCall;
+  using Begun = std::weak_ptr<ReservingCall>;
   using Callback = std::variant<Checker::HardCallback, Checker::PageCallback, BatchSlot<HardResult>,
                                 BatchSlot<PagePicks>>;
 
-  AsyncReserving(Parts parts, Async& async) : parts_(parts), async_(async) {}
-  AsyncReserving(const AsyncReserving&) = delete;
-  AsyncReserving& operator=(const AsyncReserving&) = delete;
+  CallbackHardCalls(SharedParts parts, CallbackChecks& async) : parts_(parts), async_(async) {}
+  CallbackHardCalls(const CallbackHardCalls&) = delete;
+  CallbackHardCalls& operator=(const CallbackHardCalls&) = delete;
 
   /// Begins a call; copies what the ask refers to. What it gives is for cut_off(): it expires once
   /// the call is answered and the store has let go of it.
@@ -47,15 +47,15 @@ class AsyncReserving {
   [[nodiscard]] bool stop() noexcept;
 
  private:
-  using Calls = std::list<std::shared_ptr<Call>>;
+  using Calls = std::list<std::shared_ptr<ReservingCall>>;
 
   /// Null: the callback is no batch's.
   [[nodiscard]] static const BatchTime* batch_of(const Callback& callback) noexcept;
   void call_back(Callback& callback, const ReserveRun& run) noexcept;
-  void forget(Call& call) noexcept;
+  void forget(ReservingCall& call) noexcept;
 
-  Parts parts_;
-  Async& async_;
+  SharedParts parts_;
+  CallbackChecks& async_;
   std::mutex mutex_;
   Calls calls_;  // guarded by mutex_
 };
