@@ -80,12 +80,11 @@ TEST(Explanations, WithoutAHistorySayWhy) {
       .at = kNow,
       .reason = Reason::kTimeout,
       .candidates = {{.campaign = "c1", .verdict = {.reason = Reason::kTimeout}}}};
-  EXPECT_EQ(explanation_text(explanation),
-            "user u1 at " + base::format_instant(kNow) +
-                ", no rules\n"
-                "  answered without the history (timeout): "
-                "the store did not answer before the deadline\n"
-                "  c1: allowed  without the history: timeout\n");
+  EXPECT_EQ(explanation_text(explanation), "user u1 at " + base::format_instant(kNow) +
+                                               ", no rules\n"
+                                               "  answered without the history (timeout): "
+                                               "the store did not answer before the deadline\n"
+                                               "  c1: allowed  without the history: timeout\n");
   const json object = json::parse(explanation_json(explanation));
   EXPECT_EQ(object.at("reason"), "timeout");
   EXPECT_FALSE(object.contains("rule_set_version"));
