@@ -18,6 +18,7 @@
 #include <fcap/redis_url.h>
 
 #include "redis/config_record.h"
+#include "support/redis_cluster.h"
 #include "support/redis_sentinels.h"
 #include "support/updater_pipeline.h"
 #include "test_paths.h"
@@ -28,6 +29,7 @@ namespace gap_answers_path_test {
 
 using nlohmann::json;
 using testing::Process;
+using testing::RedisCluster;
 using testing::wait_until;
 
 constexpr const char* kRules = R"({"version": 1, "campaigns": [], "rules": [
@@ -60,11 +62,13 @@ class GapAnswers : public testing::UpdaterPipeline {
     checker_->set_rules(rules.value());
   }
 
-  // Where Sentinels replace masters, these are the present one's.
   [[nodiscard]] std::string redis_url() const {
+    if (cluster_) return cluster_->url();
     return sentinels_ ? sentinels_->url() : redis_->address();
   }
+  // To the server that is to lose its data; where Sentinels replace masters, to the present one.
   std::string redis_command(const std::vector<std::string>& words) const {
+    if (cluster_) return cluster_->command(losing_, words, {"-c"});
     return sentinels_ ? sentinels_->command(sentinels_->master(), words) : redis_->command(words);
   }
   [[nodiscard]] std::string config_value() const { return redis_command({"GET", "fcap:!config"}); }
@@ -73,6 +77,11 @@ class GapAnswers : public testing::UpdaterPipeline {
     if (sentinels_) {
       redis_command({"FLUSHALL"});
       redis_command({"CLIENT", "KILL", "TYPE", "normal"});
+      return;
+    }
+    if (cluster_) {
+      cluster_->kill(losing_);
+      cluster_->start(losing_);
       return;
     }
     redis_->kill();
@@ -104,8 +113,15 @@ class GapAnswers : public testing::UpdaterPipeline {
       }
     }
   }
-  static std::string viewer_of(int partition) { return fmt::format("viewer-{}", partition); }
-  static std::string buyer_of(int partition) { return fmt::format("buyer-{}", partition); }
+  // In a cluster all of them are users of the shard that is to lose its data.
+  [[nodiscard]] std::string user(std::string_view role, int number) const {
+    if (!cluster_) return fmt::format("{}-{}", role, number);
+    constexpr std::string_view kRoles = "nobody viewer buyer";
+    const std::size_t at = kRoles.find(role) + static_cast<std::size_t>(number);
+    return RedisCluster::users_in(RedisCluster::slots_of(losing_), at + 1).back();
+  }
+  [[nodiscard]] std::string viewer_of(int partition) const { return user("viewer", partition); }
+  [[nodiscard]] std::string buyer_of(int partition) const { return user("buyer", partition); }
 
   // What all viewers were answered.
   struct Verdicts {
@@ -190,7 +206,7 @@ class GapAnswers : public testing::UpdaterPipeline {
   // Empty: the check was not answered from Redis, so it says nothing.
   std::optional<bool> checker_says_complete() {
     const Candidate candidates[] = {{"c"}};
-    const CheckResult result = checker_->check("nobody", candidates);
+    const CheckResult result = checker_->check(user("nobody", 0), candidates);
     EXPECT_EQ(result.verdicts.size(), 1U);
     if (result.reason != Reason::kPassed) return std::nullopt;
     return result.verdicts.at(0).complete;
@@ -220,7 +236,10 @@ class GapAnswers : public testing::UpdaterPipeline {
     return json::parse(finished.output, nullptr, false);
   }
 
-  std::unique_ptr<testing::RedisSentinels> sentinels_;  // else it is one server
+  // At most one of these is there; else Redis is one server.
+  std::unique_ptr<testing::RedisSentinels> sentinels_;
+  std::unique_ptr<RedisCluster> cluster_;
+  int losing_ = 0;  // the shard of the cluster that is to lose its data
   testing::TemporaryDirectory files_;
   std::string config_;
   std::string rules_;
@@ -282,8 +301,14 @@ TEST_F(GapAnswers, ClaimNoCompletenessUntilTheGapIsClosedWhoeverCrashesMeanwhile
 class LossAnswers : public GapAnswers, public ::testing::WithParamInterface<const char*> {
  protected:
   void SetUp() override {
-    if (std::string_view(GetParam()) == "Sentinels" && testing::RedisServer::available()) {
-      sentinels_ = std::make_unique<testing::RedisSentinels>();
+    const std::string_view topology = GetParam();
+    if (!testing::RedisServer::available()) GTEST_SKIP() << "redis-server or redis-cli is missing";
+    if (topology == "Sentinels") sentinels_ = std::make_unique<testing::RedisSentinels>();
+    if (topology.starts_with("Cluster")) {
+      cluster_ = std::make_unique<RedisCluster>();
+      cluster_->set_node_timeout(std::chrono::minutes{1});  // nobody replaces the empty master
+      losing_ = cluster_->owner(redis::slot_of("fcap:!config"));
+      if (topology != "ClusterWithoutConfig") losing_ = (losing_ + 1) % RedisCluster::kShards;
     }
     GapAnswers::SetUp();
   }
@@ -318,7 +343,33 @@ TEST_P(LossAnswers, NothingIsCompleteWhileAnEmptiedRedisLacksTheEventsOfAMemberT
   expect_told(stays->errors());
 }
 
-INSTANTIATE_TEST_SUITE_P(Behind, LossAnswers, ::testing::Values("OneAddress", "Sentinels"),
+// What is known before Kafka can be asked has to do.
+TEST_P(LossAnswers, NothingIsCompleteWhileAnEmptiedRedisWaitsForKafka) {
+  show_viewers();
+  auto daemon = start_daemon();
+  expect_counted(*daemon);
+  expect_viewers_capped(*daemon);
+  daemon->kill();
+  begin_empty();
+  set_config("127.0.0.1:1");
+  daemon = start_daemon();
+  ASSERT_TRUE(wait_until([&] { return checker_says_complete() == false; }, kPatience))
+      << config_value() << daemon->errors();
+  const auto stated_for_all = [&] {
+    const auto missing = stated();
+    const auto topic = missing.find(redis::missing_before_name(topic_, topic_));
+    return topic != missing.end() && topic->second.contains("*");
+  };
+  EXPECT_TRUE(wait_until(stated_for_all, kPatience)) << config_value() << daemon->errors();
+  daemon->kill();
+  set_config(kafka->brokers());
+  daemon = start_daemon();
+  expect_told(daemon->errors());
+}
+
+INSTANTIATE_TEST_SUITE_P(Behind, LossAnswers,
+                         ::testing::Values("OneAddress", "Sentinels", "Cluster",
+                                           "ClusterWithoutConfig"),
                          [](const auto& topology) { return std::string(topology.param); });
 
 TEST_F(GapAnswers, NothingIsCompleteWhileKafkaCannotBeReached) {
