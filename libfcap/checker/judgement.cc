@@ -243,7 +243,8 @@ bool Judgement::allows(Reason reason) const noexcept {
 
 namespace {
 
-// The first `k` that are allowed, where each is as it is whatever else is shown.
+// Picks the first `k` that are allowed, without judging again after each pick: only for verdicts
+// that do not depend on what else is shown.
 void first_of(const std::vector<Verdict>& verdicts, std::size_t k, Picks& picks) {
   picks.picked.clear();
   picks.judged = 0;

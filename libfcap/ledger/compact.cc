@@ -216,7 +216,8 @@ class Compaction {
       kept = &trimmed;
     }
     format::append_runs(*kept, runs_);
-    // A drop that is out of reach by now changes no answer.
+    // Entries that were dropped for size, and would be out of every window's reach by now, change
+    // no answer.
     complete_since_ = ledger_.complete_since();
     if (complete_since_ && *complete_since_ <= horizon_ + milliseconds{1}) complete_since_.reset();
     const std::size_t room = bytes_max_ - (ledger_.erased_before() ? format::kMarkerFrameBytes : 0);

@@ -53,7 +53,9 @@ bool DirectConnection::try_take() noexcept {
 
 bool DirectConnection::read(std::string_view key, TimePoint deadline,
                             StoreCompletion& done) noexcept {
-  // If it begins to stop after this, interrupt() finds the connection taken.
+  // Loaded after the connection was taken: a stop that this does not see finds it taken, and
+  // interrupt() ends the wait. In the other order a caller could wait out its deadline while the
+  // client is being destroyed.
   if (shared_.direct_stopping.load() || Clock::now() >= deadline) {
     give_back(true);
     return false;
@@ -91,7 +93,7 @@ void DirectConnection::exchange(std::string_view key, TimePoint deadline, StoreC
     }
     if (!complete_get(reply, done)) {
       returned_.failed = true;
-      return false;  // the caller goes the usual way, on which it is said
+      return false;  // the caller asks again by the I/O thread, which reports it
     }
     outcome = DirectOutcome::kAnswered;
     if (reply.kind != Reply::Kind::kError) return true;

@@ -13,6 +13,8 @@ class SubmissionQueue {
  public:
   /// From any thread. Whether the consumer sleeps and must be woken by this caller.
   [[nodiscard]] bool push(Request& request) noexcept {
+    // The exchange releases the request's contents to take_all(). Relaxed, the I/O thread could
+    // send what another thread has not finished writing.
     Request* top = top_.load(std::memory_order_relaxed);
     do {
       request.next_submitted = top == sleep_mark() ? nullptr : top;

@@ -154,6 +154,7 @@ class PartitionSet {
   [[nodiscard]] virtual bool checking() const noexcept;
   /// Fills in the partitions that the consumer must be moved to before it is polled again.
   void to_place(std::vector<PartitionOffset>& out) const;
+  /// The consumer was moved to where to_place() said.
   void placed(std::int32_t partition);
   /// The consumer is no longer where it was (resumed, or polled across a rebalance).
   void seek_all_again();
@@ -283,9 +284,9 @@ class PartitionSet {
     std::int64_t sure_from = 0;  // offsets done from here on are in this data set
     std::uint64_t fill = 0;      // the number of this state of the gaps: GapPiece::fill
     bool some_expired = false;   // of the gaps, since some were found
-    std::int64_t place_at = 0;
-    bool must_move = false;    // the consumer is not at place_at
-    bool reconnected = false;  // kChecking: since the mark was confirmed
+    std::int64_t place_at = 0;   // where the consumer must be
+    bool must_move = false;      // the consumer is not at place_at
+    bool reconnected = false;    // kChecking: since the mark was confirmed
     // The mark claims what may have been lost, or is about another log. Until one is written that
     // claims less, this is the only sign of it.
     bool mark_may_fall = false;
@@ -363,6 +364,7 @@ class PartitionSet {
   void failed(std::int32_t id, Partition& p, Clock::time_point now, std::string why);
   void recovered(Partition& p);
   void write_mark(Partition& p, std::int64_t offset, Clock::time_point now, Instant wall_now);
+  /// Reading of the partition begins, or begins again, at `offset`; what was under way is void.
   void place(Partition& p, std::int64_t offset);
   static void move_again(Partition& p);
   void close_range(std::int32_t id, Partition& p);

@@ -175,9 +175,9 @@ class ShardTurns {
     bool knows_script = false;
     Clock::time_point due{};
     std::uint32_t failures = 0;
-    std::string why;  // of the last failure
-    bool steady = false;
-    bool away = false;
+    std::string why;      // of the last failure
+    bool steady = false;  // the marks of all witnesses() are confirmed over the present connection
+    bool away = false;    // unsteady for Options::patience: the others go on without it
     Clock::time_point steady_since{};
     Clock::time_point unsteady_since{};
   };
