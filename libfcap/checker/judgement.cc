@@ -190,7 +190,8 @@ void Judgement::add_shown(Scratch& scratch, std::string_view user,
   counters_.add(CheckerCounter::shown_confirmed, merged.confirmed);
 }
 
-// After judging by a record: only what it confirms, not what this process believes.
+// Keeps the caps that the record has shown. None, if something counted that only this process knows
+// of: an impression that is taken back must not leave a cap behind.
 void Judgement::keep_caps(const Scratch& scratch, const Question& question,
                           const CheckResult& result) noexcept {
   if (cache_ == nullptr || scratch.unconfirmed > 0) return;

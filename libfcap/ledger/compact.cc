@@ -50,7 +50,8 @@ constexpr std::chrono::hours kReservedAtMost{24};
 // By how much the clocks of those who reserve and release may differ.
 constexpr std::chrono::minutes kClocksDiffer{5};
 
-// A released one is remembered until every copy that can still arrive has expired.
+// A released reservation is remembered until every copy of it that can still arrive has expired.
+// Forgotten earlier, a late copy would count again.
 bool can_go(const Reservation& reservation, Instant now) noexcept {
   const Instant until =
       reservation.released

@@ -301,7 +301,8 @@ void DirectConnection::close(TimePoint now) {
   until_ = now + backoff_.next();
 }
 
-// The link's own connection stands, so that all there is to say is that checks take longer.
+// Notes that a direct connection could not be made. It is not logged: the link's own connection
+// works, so checks only take longer.
 void DirectConnection::fail(const std::string& why, TimePoint now) {
   if (state_ == State::kClosed) {
     until_ = now + backoff_.next();

@@ -59,7 +59,7 @@ class Link final : public EventHandler, private Redirects {
   [[nodiscard]] bool is_ready() const noexcept { return ready_.load(std::memory_order_relaxed); }
   /// Whether reads that may be stale go to a replica now.
   [[nodiscard]] bool reads_replica() const noexcept;
-  /// Null: not this link's.
+  /// Null: this link has none.
   [[nodiscard]] DirectConnections* direct() const noexcept { return direct_.get(); }
 
   void start(TimePoint now);

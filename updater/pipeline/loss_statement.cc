@@ -17,6 +17,7 @@ void LossStatement::lost(const SlotSet& slots) {
 }
 
 void LossStatement::written(std::uint64_t losses) {
+  // A loss that was noted while the write was under way is not in what was written.
   if (losses == losses_) pending_ = {};
 }
 

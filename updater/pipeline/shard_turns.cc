@@ -73,6 +73,8 @@ ShardedPartition& ShardTurns::add(std::int32_t id, ShardMarks marks, std::string
           .first->second;
   tell_nodes(added.marks);
   for (auto& [node, shard] : shards_) {
+    // A shard that is away is not waited for. Otherwise no mark of the partition could be written,
+    // and nothing of it read, before that shard is back.
     if (shard.away) added.marks.lost(node);
     shard.due = {};
   }

@@ -172,6 +172,8 @@ void ShardTurns::settle_read(std::int32_t id, ShardedPartition& p, const std::st
       place.unanswered = place.ticket != 0;
       if (place.unanswered) return;
     }
+    // A mark about another log claims no offset of this one. Which slots it names and how new it is
+    // still counts.
     if (place.usable == false) {
       for (MarkValue& other : found) {
         other.position = 0;
