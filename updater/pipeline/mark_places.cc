@@ -21,11 +21,11 @@ MarkValue with_sorted_places(MarkValue mark) {
 }
 
 // Whether each of the mark's places that must have a copy has this one, or a newer one. A place
-// whose slot has left, or is leaving, need not: its copy moves with the slot. But if the slot was
-// already leaving when the mark was written, and the other one was not, its copy must be here. For
-// the copy in the new place was written first, where there was nothing to compare with, so a shard
-// that had just been emptied took it as well. Only that the old copy could still be replaced after
-// it shows that the shard had its data.
+// whose slot has left, or is leaving, need not have it, because a copy moves with its slot. But if
+// the slot was leaving already when the mark was written, and the other one was not, its copy must
+// be here. The copy in the new place was written first, where there was nothing to compare with, so
+// a shard that had just been emptied would have taken it as well. That the old copy was replaced
+// after that, by comparison, shows that the shard still had its data.
 bool agreed(const MarkValue& mark, const ShardLook& look, const std::vector<MarkValue>& own) {
   const MarkedShard& shard = *mark.shard;
   const SlotSet stable = look.owned - look.migrating;

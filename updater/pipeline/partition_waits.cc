@@ -51,7 +51,8 @@ std::optional<StallBook::StallCause> PartitionSet::waits_for(std::int32_t partit
     case PartitionPhase::kReading:
       return std::nullopt;
   }
-  // In a cluster, trouble with a shard holds up every partition.
+  // In a cluster the marks are the shards', and what is wrong with a shard is said of each
+  // partition.
   if ((p.failures > 0 || by_slot()) && !trouble().empty()) {
     cause.text += fmt::format(" ({})", trouble().substr(0, trouble().find('\n')));
   }

@@ -138,7 +138,7 @@ class ShardMarks {
     std::uint64_t looked_at = 0;
     std::uint64_t checked_at = 0;    // the look after which its mark was last found unharmed
     std::uint64_t attempted_at = 0;  // when the last attempt was decided
-    std::uint64_t told_at = 0;       // when that attempt was decided which is now its mark
+    std::uint64_t told_at = 0;       // when the attempt that is now its mark was decided
     std::uint64_t arrivals_at = 0;   // when the last slot was seen to have arrived
     std::uint64_t unsafe_since = 0;  // when its marks last showed a loss
     std::uint64_t steady = 0;  // since when its mark is confirmed on this connection; 0: it is not
