@@ -93,8 +93,8 @@ class RedisStore final : public Store, public DirectReads {
   void expect_config(const ExpectedConfig& expected) override { client_.expect_config(expected); }
 
  private:
-  // A lane is one of a node's connections: appends whose keys go over the same one can share an
-  // operation.
+  // A lane is one of the connections to the server: appends whose keys go over the same one can
+  // share an operation.
   void append_lane(std::span<const Append> appends, std::size_t lane, Deadline deadline,
                    StoreListCompletion& done) noexcept {
     const std::size_t connections_per_node = client_.connections_per_node();

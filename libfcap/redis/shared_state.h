@@ -137,7 +137,7 @@ struct SharedState {
   std::atomic<std::uint64_t> config_generation{0};
   // From `config`, for readers that cannot take a lock; set with error_mutex.
   MissingTimes missing;
-  // Servers are asked for their clocks every minute: two answers in a row may be missed.
+  // Servers are asked for their clocks every minute: one answer may be missed.
   static constexpr std::chrono::seconds kClockForgottenAfter{150};
   // Likewise, for write_terms().
   std::atomic<bool> config_read{false};
