@@ -47,7 +47,7 @@ std::string value_of(const rd_kafka_conf_t* conf, const std::string& name) {
   return value;
 }
 
-// Sets them all, and sees that each leaves what is fixed as it is.
+// Sets all properties. Refuses one that changes a fixed one, as an alias of its name would.
 Status set_around(rd_kafka_conf_t* conf, const Properties& properties, const Properties& fixed) {
   Properties before;
   for (const auto& [name, value] : fixed) before[name] = value_of(conf, name);

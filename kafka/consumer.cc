@@ -11,7 +11,8 @@
 namespace fcap::kafka {
 namespace {
 
-// What it speaks of may have come (back) since.
+// Whether the error says that a topic, a partition or its leader does not exist. Each may exist by
+// now: librdkafka reports that it is missing, and not that it has come.
 bool is_absence(rd_kafka_resp_err_t code) noexcept {
   switch (code) {
     case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
@@ -189,8 +190,8 @@ void Consumer::rebalance(rd_kafka_resp_err_t what, rd_kafka_topic_partition_list
   }
 }
 
-// A static member that comes back gets what it had before, although it asks for another topic now.
-// Their numbers must not be taken for this topic's.
+// A static member that comes back gets the partitions that it had before, even if it now subscribes
+// to another topic. Those partitions' numbers must not be taken for this topic's.
 void Consumer::note_others(std::size_t partitions) {
   if (partitions == 0) {
     const auto noted = partition_errors_.find(kTopic);
@@ -231,7 +232,7 @@ void Consumer::give_up(const rd_kafka_topic_partition_list_t* list) {
   if (lost) report(LogLevel::kWarning, "the assignment was lost: nothing is committed");
   if (listener_ != nullptr) listener_->on_revoking(partitions, lost);
   if (cooperative()) {
-    // It refuses them all if it was never given one of them.
+    // librdkafka refuses the whole list if a single partition in it was never assigned to it.
     std::vector<PartitionOffset> given = partitions;
     std::erase_if(given, [this](const auto& at) { return begun_.erase(at.partition) == 0; });
     const auto given_up = list_of(given);
@@ -257,7 +258,8 @@ bool Consumer::poll(MessageBatch& batch, std::chrono::milliseconds first_wait,
     drop_error_messages(batch);
     return true;
   }
-  // From here on messages are held while callbacks may run.
+  // From here on messages are held while callbacks may run: a rebalance in between may take away
+  // the partitions that they are from.
   const std::uint64_t rebalances_before = rebalances_;
   const ssize_t more = rd_kafka_consume_batch_queue(queue_.get(), to_int_ms(more_wait),
                                                     batch.slots_.data() + 1, batch.limit_ - 1);
@@ -295,7 +297,7 @@ void Consumer::note_delivered(std::int32_t partition) {
 void Consumer::note_error(const rd_kafka_message_t& message) {
   if (message.err == RD_KAFKA_RESP_ERR__FATAL) return look_for_fatal_error();
   ++troubles_;
-  // Only the consumer as a whole is meant by an error that names no topic.
+  // An error that names no topic is about the consumer as a whole.
   const std::int32_t partition =
       message.rkt == nullptr ? kTopic : std::max(message.partition, kTopic);
   const char* const said = rd_kafka_message_errstr(&message);
@@ -390,7 +392,7 @@ void Consumer::seek(std::span<const PartitionOffset> partitions,
     const auto code = error ? rd_kafka_error_code(error.get()) : at.err;
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) continue;
     failed.push_back(at.partition);
-    // The caller tries again, and while it does nothing comes of the partition.
+    // The caller tries again. Until it succeeds, the partition delivers nothing.
     note_unreadable(
         at.partition, code,
         fmt::format("cannot be set to offset {}: {}", at.offset, rd_kafka_err2str(code)));
@@ -411,7 +413,8 @@ Status Consumer::committed(std::vector<PartitionOffset>& partitions,
                            std::chrono::milliseconds timeout) {
   const auto list = list_of(partitions);
   const auto code = rd_kafka_committed(client_.get(), list.get(), to_int_ms(timeout));
-  // An offset that could not be read is not one that was never committed.
+  // On an error the list stays as it was. An offset that could not be read must not pass for one
+  // that was never committed: reading would begin at the wrong place.
   const auto first = code == RD_KAFKA_RESP_ERR_NO_ERROR ? first_error(*list) : code;
   if (first == RD_KAFKA_RESP_ERR_NO_ERROR) partitions = offsets_of(options_.topic, *list);
   return status_of(first, "reading the group's committed offsets");

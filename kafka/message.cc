@@ -14,7 +14,8 @@ std::string_view payload_of(const rd_kafka_message_t& message) noexcept {
 std::int64_t timestamp_ms(const rd_kafka_message_t& message) noexcept {
   rd_kafka_timestamp_type_t type = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
   const std::int64_t ms = rd_kafka_message_timestamp(&message, &type);
-  // Below -1 a producer has computed it wrongly, and nothing that keeps it could be read again.
+  // A time below 0 is a producer's mistake, and counts as none: a mark that named it could not be
+  // read again.
   return type == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE || ms < 0 ? -1 : ms;
 }
 

@@ -157,7 +157,7 @@ Result<PartitionAnswers> TopicQuestions::beginnings(const std::string& topic,
 Result<PartitionAnswers> TopicQuestions::first_since(const std::string& topic,
                                                      const std::map<std::int32_t, Instant>& times) {
   Offsets at;
-  // Below 0 are the two ends' names.
+  // Kafka takes values below 0 for names of the log's two ends, not for times.
   for (const auto& [partition, time] : times) {
     at[partition] = std::max<std::int64_t>(to_ms(time), 0);
   }

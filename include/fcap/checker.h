@@ -121,8 +121,9 @@ class FCAP_EXPORT Checker {
   bool note_shown(const Impression& shown, Note note = Note::kHere) noexcept;
 
   /// Takes back what note_shown() has said, where the impression could not be published after all;
-  /// a shared note everywhere, by a write for which nobody waits. False: it is not remembered (any
-  /// more); of a shared note HardCall::kRelease gets rid in any case.
+  /// a shared note everywhere, by a write for which nobody waits. False: this process does not
+  /// remember it (any more), and nothing was taken back. A shared note can then still be released
+  /// (HardCall::kRelease).
   bool take_back_shown(const Impression& shown) noexcept;
 
   // --- Hard caps. Each call says what it decides to Redis before it answers, by an exchange that

@@ -6,8 +6,8 @@
 
 namespace fcap::base {
 
-/// Leaves a caller's thread as it was: errno, and whether it can be canceled. Not canceled in
-/// between, because what unwinds a canceled thread would end the process at a noexcept function.
+/// Leaves a caller's thread as it was: errno, and whether it can be canceled. While this lives, it
+/// cannot: what unwinds a canceled thread would end the process at a noexcept function.
 class CallerState {
  public:
   CallerState() noexcept { ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_); }

@@ -17,8 +17,8 @@
 
 namespace fcap::checker {
 
-/// What a shared page that nobody waits for, or one of a batch, has in place of a check's verdicts
-/// and callback, while an AsyncRead brings it the user's record.
+/// A shared page that is asked for asynchronously or in a batch. It travels with the AsyncRead that
+/// reads the user's record, and takes the place of a check's verdicts and callback there.
 ///
 /// Thread safety: none; it is used by whoever holds the AsyncRead.
 class AsyncPick {

@@ -24,8 +24,8 @@ void AsyncRead::prepare(CallbackChecks& owner, bool in_batch) noexcept {
 void AsyncRead::complete(const StoreOutcome& outcome) noexcept {
   // The CallbackChecks may be gone, so none of its members is read before the claim.
   if (!by_executor_ && (phase_.load(std::memory_order_acquire) & kSubmitted) != 0) {
-    // The usual case, in one step. Nobody else answers what is claimed here, so that end() may
-    // take kLeft for granted.
+    // The usual case, in one step instead of three. Nobody else answers what is claimed here, so
+    // that end() may take kLeft for granted.
     const auto before = phase_.fetch_or(kTaken | kClaimed | kLeft, std::memory_order_acq_rel);
     if ((before & kClaimed) == 0) {
       owner_->note_outcome(*this, outcome);
@@ -41,8 +41,9 @@ void AsyncRead::complete_early(const StoreOutcome& outcome) noexcept {
   const auto before = phase_.fetch_or(kTaken, std::memory_order_acq_rel);
   if ((before & kClaimed) == 0) {
     owner_->note_outcome(*this, outcome);
-    // While the call that asked is still under way, this may be its very stack: then it deals with
-    // the outcome when it has left the store, outside all of the store's calls.
+    // If the call that asked has not returned from the store yet, this may run on its own stack. A
+    // callback here would run inside the store's call, whose locks it may need. So the outcome is
+    // kept, and the caller answers by it after it has left the store.
     bool mine = (before & kSubmitted) != 0;
     if (!mine || by_executor_) {
       keep(outcome);
@@ -90,7 +91,8 @@ bool AsyncRead::claim() noexcept {
 bool AsyncRead::claim_early() noexcept {
   const auto before = phase_.fetch_or(kClaimed, std::memory_order_acq_rel);
   if ((before & kClaimed) != 0) return false;
-  // complete() will find it claimed and keep its hands off.
+  // complete() will find the read claimed and not touch the CallbackChecks, so end() need not wait
+  // for it.
   if ((before & kTaken) == 0) phase_.fetch_or(kLeft, std::memory_order_acq_rel);
   return true;
 }

@@ -26,9 +26,9 @@ class CallbackChecks;
 /// CheckHandle and the list of pending ones hold a reference each; exactly one of them claims the
 /// answer.
 ///
-/// The Checker may go while a store of the host's or an executor still holds a read. So the
-/// CallbackChecks is touched only by whoever has claimed the read, or by complete() between kTaken
-/// and kLeft, and CallbackChecks's end waits for both.
+/// A store of the host's or an executor may hold a read for longer than the Checker lives. So only
+/// two may touch the CallbackChecks: whoever has claimed the read, until end(), and complete(),
+/// from kTaken to kLeft. The Checker's destructor waits for both.
 class AsyncRead final : public StoreCompletion, public QueuedAnswer, public PoolNode<AsyncRead> {
  public:
   /// Makes ready for one use, with one reference, which the caller gets. `in_batch`: the answer
@@ -113,7 +113,7 @@ class AsyncRead final : public StoreCompletion, public QueuedAnswer, public Pool
     kClaimed = 2,     ///< somebody answers
     kEnded = 4,       ///< the callback has run
     kLeft = 8,        ///< complete() does not touch the CallbackChecks any more
-    kSubmitted = 16,  ///< the call that asked is through with the store
+    kSubmitted = 16,  ///< the call that asked has returned from the store
     kKept = 32,       ///< complete() has kept the outcome
   };
 

@@ -29,7 +29,8 @@ class BlockingChecks {
   PickResult first_allowed(std::string_view user, std::span<const Candidate> ranked, std::size_t k,
                            const CheckOptions& options) noexcept;
 
-  /// Lets go of the rules that rest in memory which is kept for the next check.
+  /// Releases the rule sets that memory which is kept for the next check still holds. Otherwise a
+  /// replaced set would stay alive until that memory is used again.
   void drop_rules() noexcept;
 
  private:

@@ -51,13 +51,15 @@ class CallbackChecks {
   /// After that: answers kShutdown what is pending. False: another thread runs a callback or still
   /// touches this, or a callback has started the next check, and this must be called again.
   [[nodiscard]] bool answer_pending() noexcept;
-  /// Lets go of the rules that rest in memory which is kept for the next check.
+  /// Releases the rule sets that memory which is kept for the next check still holds. Otherwise a
+  /// replaced set would stay alive until that memory is used again.
   void drop_rules() noexcept;
   void add_stats(CheckerStats& stats) const noexcept;
 
   /// Gives an answer on a thread of its own. False: the Checker is being destroyed.
   [[nodiscard]] bool queue_answer(QueuedAnswer& answer) noexcept;
-  /// Runs a host's callback, with what is to be kept in mind around it.
+  /// Runs a host's callback. Blocking calls in it are refused (CallbackFrame), what it throws ends
+  /// here, and how long it keeps the thread is measured.
   template <typename Call>
   void call_back(const Call& call) noexcept {
     const CallbackFrame frame(&parts_.gate);

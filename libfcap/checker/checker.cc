@@ -119,8 +119,8 @@ Checker::Impl::~Impl() {
   sources.stop_freeing();
 }
 
-// Answers what is pending. Whether nothing is: nobody was inside who could have added to it, and
-// nobody has come in while it was looked at.
+// Answers what is pending. True if nothing is left: no call was inside that could have added to it,
+// and none has begun while this looked.
 bool Checker::Impl::all_over() noexcept {
   const std::uint64_t begun = counters.sum(checker::CheckerCounter::calls_begun);
   const bool nobody_inside = counters.all_ended();

@@ -140,8 +140,10 @@ class Counters {
     if (unknown) add(CheckerCounter::hard_unknown, amount);
   }
 
-  /// add() with a place in the single total order: whoever sees the sum without it has stored what
-  /// this thread loads afterwards, if that is sequentially consistent too.
+  /// add() in the single total order of sequentially consistent operations. A call adds itself by
+  /// this and then loads whether the Gate is closing; the destructor closes the Gate and then sums.
+  /// So either the sum has the call, or the call sees the closed Gate. In a weaker order both could
+  /// miss, and the destructor would free what the call goes on to use.
   void add_ordered(CheckerCounter counter) noexcept {
     const std::size_t slot = thread_slot::mine;
     if (slot >= kThreadSlots) [[unlikely]] {
@@ -162,8 +164,9 @@ class Counters {
     return total;
   }
 
-  /// Whether every call that had begun no longer needs the store. Sums are taken backwards, so that
-  /// a call in between can only make this false.
+  /// Whether every call that had begun no longer needs the store. What has passed is summed before
+  /// what has begun: a call that comes in between then only makes this false. In the other order,
+  /// its end could stand in for a call that is still under way.
   [[nodiscard]] bool all_submitted() const noexcept {
     const std::uint64_t past =
         sum(CheckerCounter::calls_ended) + sum(CheckerCounter::calls_submitted);

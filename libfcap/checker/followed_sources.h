@@ -22,12 +22,12 @@ namespace fcap::checker {
 /// Thread safety: all functions from any thread, but for start() and those that stop it.
 class FollowedSources {
  public:
-  /// `options` and `gate` outlive it. `let_go` makes memory that rests let go of old sets.
+  /// `options` and `gate` outlive it. `let_go`: as RetiredSets calls it.
   FollowedSources(const CheckerOptions& options, const Gate& gate, std::function<void()> let_go);
 
   /// Begins to follow the sources, if there are any. Not ok: a setting of theirs is wrong.
   Status start();
-  /// The last that was known of the sources can still be asked for.
+  /// Stops looking at the sources. What was known of them last can still be asked for.
   void stop_following() noexcept;
   void stop_freeing() noexcept { retired_.stop(); }
 

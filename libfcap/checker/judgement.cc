@@ -190,7 +190,8 @@ void Judgement::add_shown(Scratch& scratch, std::string_view user,
   counters_.add(CheckerCounter::shown_confirmed, merged.confirmed);
 }
 
-// After judging by a record: only what it confirms, not what this process believes.
+// Keeps the caps that the record has shown. None, if something counted that only this process knows
+// of: an impression that is taken back must not leave a cap behind.
 void Judgement::keep_caps(const Scratch& scratch, const Question& question,
                           const CheckResult& result) noexcept {
   if (cache_ == nullptr || scratch.unconfirmed > 0) return;
@@ -243,7 +244,8 @@ bool Judgement::allows(Reason reason) const noexcept {
 
 namespace {
 
-// The first `k` that are allowed, where each is as it is whatever else is shown.
+// Picks the first `k` that are allowed, without judging again after each pick: only for verdicts
+// that do not depend on what else is shown.
 void first_of(const std::vector<Verdict>& verdicts, std::size_t k, Picks& picks) {
   picks.picked.clear();
   picks.judged = 0;

@@ -28,7 +28,7 @@ struct WithoutHistory {
   std::uint64_t cached = 0;
 };
 
-/// From a question and what the store said to verdicts, with what the process knows by itself:
+/// Turns a question and the store's answer into verdicts. Adds what the process knows by itself:
 /// impressions just shown, and caps that are certain. Does no I/O and has no threads.
 ///
 /// Thread safety: all functions from any thread.
@@ -68,7 +68,7 @@ class Judgement {
 
   /// The impression as it is remembered; nullopt: it is not.
   std::optional<ledger::Entry> note_shown(const Impression& shown) noexcept;
-  /// That other servers have been told of one that is remembered.
+  /// Notes that other servers have been told of an impression that is remembered.
   void mark_shared(std::string_view user, const ledger::Entry& shown) noexcept;
   /// If the impression was shared, `released` becomes that impression, now.
   bool take_back_shown(const Impression& shown, std::optional<ledger::Entry>& released) noexcept;

@@ -90,7 +90,8 @@ void NegativeCache::put(const CacheSubject& subject, const rules::CandidateKey& 
                             });
   }
   if (slot->rule == nullptr) size_.fetch_add(1, std::memory_order_relaxed);
-  // What ends soon in the rules' time is useless afterwards: it makes room first.
+  // A cap is of no use once it may have ended, which is after `left`. So the one that ends first
+  // makes room.
   const auto left = capped.until ? std::min(*capped.until - now, kept_for_) : kept_for_;
   *slot = {.key = key,
            .since = now,

@@ -40,7 +40,7 @@ class Pages {
                                const PageOptions& options) noexcept;
 
  private:
-  /// A page on its way, in one of the two.
+  /// A page on its way: a shared one as a read, a reserved one as a hard call.
   struct Begun {
     CallbackChecks::HeldRead shared;
     CallbackHardCalls::Begun reserved;

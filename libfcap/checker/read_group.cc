@@ -74,6 +74,8 @@ void ReadGroup::Read::complete(const StoreOutcome& outcome) noexcept {
     }
     done_.store(true, std::memory_order_release);
   }
+  // From here on the caller may find that all has come, and leave. The reference that this read
+  // still holds keeps the group, and so the word that is woken, until the end.
   const auto before = group.outstanding_.fetch_sub(1, std::memory_order_acq_rel);
   if ((before & kSleeping) != 0 &&
       (before & ~kSleeping) - 1 <= group.wake_at_.load(std::memory_order_relaxed)) {
@@ -88,7 +90,8 @@ std::size_t ReadGroup::outstanding() const noexcept {
 
 void ReadGroup::wait_until_left(std::size_t left,
                                 std::chrono::steady_clock::time_point deadline) noexcept {
-  // Published with kSleeping, by the same thread.
+  // Relaxed is enough: a read looks at it only after it has seen kSleeping, which this thread sets
+  // afterwards.
   wake_at_.store(static_cast<std::uint32_t>(left), std::memory_order_relaxed);
   std::uint32_t seen = outstanding_.load(std::memory_order_acquire);
   if ((seen & kSleeping) != 0) {

@@ -173,7 +173,7 @@ ReserveRun::ReserveStep ReserveRun::on_exchange(StoreCode code) noexcept {
 }
 
 ReserveRun::ReserveStep ReserveRun::on_append(const StoreOutcome& outcome) noexcept {
-  // The bytes of one that was refused may be there, and only their expiry not.
+  // Redis may have taken the bytes and refused only their expiry.
   maybe_written_ = outcome.code == StoreCode::kTimeout || outcome.code == StoreCode::kUnavailable ||
                    outcome.length_bytes != 0;
   return finish(done_unless(reason_after(outcome.code)));

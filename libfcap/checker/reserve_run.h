@@ -68,8 +68,8 @@ class ReserveRun {
     kDone,
   };
 
-  /// Notes what the answer depends on whatever happens, so that it is also right for a call that
-  /// does not get as far as begin(). Keeps no view of the ask.
+  /// Notes what every answer depends on, so that a call that fails before begin() is answered
+  /// correctly, too. Keeps no view of the ask.
   ReserveRun(const SharedParts& parts, const ReserveAsk& ask) noexcept
       : parts_(parts),
         kind_(ask.kind),

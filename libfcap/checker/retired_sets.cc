@@ -9,7 +9,8 @@
 namespace fcap::checker {
 namespace {
 
-// Nobody tells when a set is let go of. Looks become rare while a host keeps a result.
+// Whoever drops the last reference to a set does not say so; the thread has to look. It looks less
+// and less often while a host keeps a result.
 constexpr int kLookMsMin = 5;
 constexpr int kLookMsMax = 1'000;
 
@@ -61,7 +62,8 @@ void RetiredSets::run() noexcept {
 std::vector<std::shared_ptr<const void>> RetiredSets::take_unused() noexcept {
   std::vector<std::shared_ptr<const void>> unused;
   const std::lock_guard lock(mutex_);
-  // Nobody can take a new reference: whoever could have one to copy still counts.
+  // A count of one is the reference here. It cannot grow any more: a new reference is a copy of
+  // one, and whoever had one to copy would be counted.
   const auto first = std::partition(sets_.begin(), sets_.end(),
                                     [](const auto& set) { return set.use_count() > 1; });
   try {

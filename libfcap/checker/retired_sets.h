@@ -19,7 +19,8 @@ namespace fcap::checker {
 /// Thread safety: destroy_when_unused() from any thread.
 class RetiredSets {
  public:
-  /// `let_go` is called before each look: it makes memory that rests let go of old sets.
+  /// `let_go` is called before each look, to release the sets that idle memory still holds
+  /// (BlockingChecks::drop_rules() and its like).
   explicit RetiredSets(std::function<void()> let_go) : let_go_(std::move(let_go)) {}
   ~RetiredSets() { stop(); }
   RetiredSets(const RetiredSets&) = delete;

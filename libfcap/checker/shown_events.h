@@ -52,7 +52,7 @@ class ShownEvents {
   /// room that the ledger has not been seen to have. Throws std::bad_alloc.
   std::size_t note(std::string_view user, const ledger::Entry& shown, Clock::time_point now);
 
-  /// That other servers have been told of an event, if it is remembered.
+  /// Notes that other servers have been told of an event, if it is remembered.
   void mark_shared(std::string_view user, const ledger::Entry& shown) noexcept;
 
   /// What take_back() has found.

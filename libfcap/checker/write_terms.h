@@ -13,8 +13,8 @@ inline constexpr std::size_t kReservationsMax = 64;
 /// How long a shared note counts that nobody confirms.
 inline constexpr std::chrono::minutes kSharedNoteLife{5};
 
-/// Why nobody who takes `now` for the time may write reservations: kUnavailable, kNoConfig, kClock,
-/// or kPassed where they may.
+/// Why a process whose clock says `now` may not write reservations: kUnavailable, kNoConfig or
+/// kClock; kPassed where it may.
 [[nodiscard]] Reason refuse_writing(const WriteTerms& terms, Instant now) noexcept;
 
 /// Whether a record has no room for one more reservation: kTooMany, kTooLong, or kPassed where it

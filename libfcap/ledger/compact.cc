@@ -50,7 +50,8 @@ constexpr std::chrono::hours kReservedAtMost{24};
 // By how much the clocks of those who reserve and release may differ.
 constexpr std::chrono::minutes kClocksDiffer{5};
 
-// A released one is remembered until every copy that can still arrive has expired.
+// A released reservation is remembered until every copy of it that can still arrive has expired.
+// Forgotten earlier, a late copy would count again.
 bool can_go(const Reservation& reservation, Instant now) noexcept {
   const Instant until =
       reservation.released
@@ -216,7 +217,8 @@ class Compaction {
       kept = &trimmed;
     }
     format::append_runs(*kept, runs_);
-    // A drop that is out of reach by now changes no answer.
+    // Entries that were dropped for size, and would be out of every window's reach by now, change
+    // no answer.
     complete_since_ = ledger_.complete_since();
     if (complete_since_ && *complete_since_ <= horizon_ + milliseconds{1}) complete_since_.reset();
     const std::size_t room = bytes_max_ - (ledger_.erased_before() ? format::kMarkerFrameBytes : 0);

@@ -216,7 +216,8 @@ class Client::ClientThreads {
     return slots == SlotSet::all() ? 0 : slots.size();
   }
 
-  // Not a reason to refuse them: see SigningKeyFile.
+  // Warns of files that every account can read. They are not refused, because secrets that
+  // Kubernetes mounts are readable like that unless defaultMode says otherwise.
   void tell_of_readers() const {
     const RedisOptions& options = shared_.options;
     const RedisTls& tls = options.tls;

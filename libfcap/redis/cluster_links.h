@@ -38,8 +38,9 @@ class ClusterLinks {
     needs_service_ = true;
     reach(request.node, now).admit(request, now);
   }
-  /// `answered` has answered with a redirect. Notes what it says, and takes over the request, whose
-  /// only command that was for; null: there is nothing to take over.
+  /// The node at `answered` has answered a request with a redirect. Notes what that says.
+  /// `request`: the request, if this was its only command, and it is sent on from here; null: its
+  /// owner deals with it.
   void redirect(const Address& answered, Request* request, std::string_view error);
 
   void tick(TimePoint now);

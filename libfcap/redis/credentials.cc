@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kFilesEvery{5'000};
 
-// The file's password if a file is named, otherwise `given`. To a host, a file that cannot be used
-// is an option that is wrong.
+// The file's password if a file is named, otherwise `given`. kInvalidArgument where the file cannot
+// be used: for the host, the option that names it is wrong.
 Status choose_password(const std::string& option, const std::string& path, const std::string& given,
                        std::string& chosen) {
   chosen = given;

@@ -53,7 +53,9 @@ bool DirectConnection::try_take() noexcept {
 
 bool DirectConnection::read(std::string_view key, TimePoint deadline,
                             StoreCompletion& done) noexcept {
-  // If it begins to stop after this, interrupt() finds the connection taken.
+  // Loaded after the connection was taken: a stop that this does not see finds it taken, and
+  // interrupt() ends the wait. In the other order a caller could wait out its deadline while the
+  // client is being destroyed.
   if (shared_.direct_stopping.load() || Clock::now() >= deadline) {
     give_back(true);
     return false;
@@ -91,7 +93,7 @@ void DirectConnection::exchange(std::string_view key, TimePoint deadline, StoreC
     }
     if (!complete_get(reply, done)) {
       returned_.failed = true;
-      return false;  // the caller goes the usual way, on which it is said
+      return false;  // the caller asks again by the I/O thread, which reports it
     }
     outcome = DirectOutcome::kAnswered;
     if (reply.kind != Reply::Kind::kError) return true;
@@ -299,7 +301,8 @@ void DirectConnection::close(TimePoint now) {
   until_ = now + backoff_.next();
 }
 
-// The link's own connection stands, so that all there is to say is that checks take longer.
+// Notes that a direct connection could not be made. It is not logged: the link's own connection
+// works, so checks only take longer.
 void DirectConnection::fail(const std::string& why, TimePoint now) {
   if (state_ == State::kClosed) {
     until_ = now + backoff_.next();

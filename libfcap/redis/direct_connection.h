@@ -50,7 +50,8 @@ class alignas(64) DirectConnection final : public EventHandler {
   void retire(TimePoint now);
   /// Wakes up a caller who has it. After retire().
   void interrupt() noexcept;
-  /// At the end, when no caller has it: closes it, though its last one may not have been seen off.
+  /// Closes it at the end, when no caller has it any more, even if tick() has not yet seen the last
+  /// one give it back.
   void shut_down(TimePoint now) {
     endpoint_.reset();
     close(now);

@@ -59,6 +59,8 @@ class FreeList {
       if (turn == position) {
         if (give_.compare_exchange_weak(position, position + 1, std::memory_order_relaxed)) {
           cell.item = item;
+          // Release, with take()'s acquire: whoever sees the turn sees the item, and what its last
+          // user wrote to it.
           cell.turn.store(position + 1, std::memory_order_release);
           return;
         }

@@ -59,7 +59,7 @@ class Link final : public EventHandler, private Redirects {
   [[nodiscard]] bool is_ready() const noexcept { return ready_.load(std::memory_order_relaxed); }
   /// Whether reads that may be stale go to a replica now.
   [[nodiscard]] bool reads_replica() const noexcept;
-  /// Null: not this link's.
+  /// Null: this link has none.
   [[nodiscard]] DirectConnections* direct() const noexcept { return direct_.get(); }
 
   void start(TimePoint now);
@@ -229,16 +229,17 @@ class Link final : public EventHandler, private Redirects {
   std::string peer_;                 // with Sentinels: the endpoint that was tried last
   bool demoted_ = false;             // where only a master will do, it has become a replica
   std::uint64_t master_change_ = 0;  // the Sentinels' latest change that was looked at
-  // One of all links queries the server and its configuration.
+  // Whether this is the one of all links that queries the server and its configuration (look()).
   const bool looks_;
-  TimePoint look_at_ = TimePoint::max();
-  TimePoint facts_at_;  // when the role and the clock are queried again
+  TimePoint look_at_ = TimePoint::max();  // when look() is due
+  TimePoint facts_at_;                    // when the role and the clock are queried again
   std::uint64_t config_generation_ = 0;
   OwnRequest look_;
   StallWatch stalls_;
   SendTiming send_timing_;
   TimePoint stalled_until_;
-  // The last request's time allowance, which a probe gets too.
+  // How much time the last request allowed. A probe gets as much: with more, a breaker would close
+  // for a server that is too slow for every request.
   base::Backoff::Duration allowance_;
   base::Backoff backoff_;
   Breaker breaker_;

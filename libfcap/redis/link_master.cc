@@ -35,7 +35,8 @@ void Link::note_peer(const Endpoint& endpoint) {
   server_name_ = address_.text + " (" + peer_ + ")";
 }
 
-// What the Sentinels or the node that named it know may be old.
+// Asks the Sentinels, or the nodes of the cluster, for the server's address again: it may have been
+// replaced since they named it.
 void Link::doubt_server() {
   if (shared_.sentinels != nullptr) shared_.sentinels->doubt();
   if (node_ != nullptr) shared_.cluster->refresh_soon();

@@ -34,7 +34,7 @@ void Link::put_off_renewal(TimePoint now) {
   renew_at_ = now + kRenewalPause;
 }
 
-// No reason to leave a server that answers.
+// Notes why the connection could not be renewed. It stays in use, because its server answers.
 void Link::fail_renewal(const std::string& why, TimePoint now) {
   const std::string text =
       server_name_ + ": the connection cannot be renewed and stays in use: " + why;

@@ -17,7 +17,8 @@ void MissingTimes::set(const std::vector<MissingEvents>& missing) {
       }
     }
   };
-  // Each slot is written once: none may look complete in between.
+  // Each slot is written once, with its new value. If all were cleared first, a check in between
+  // would call an incomplete count complete.
   if (table_ != nullptr) {
     for (const MissingEvents& events : missing) put(events.slots, to_ms(events.before));
     put(complete, kNone);

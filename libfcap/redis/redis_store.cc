@@ -93,6 +93,8 @@ class RedisStore final : public Store, public DirectReads {
   void expect_config(const ExpectedConfig& expected) override { client_.expect_config(expected); }
 
  private:
+  // A lane is one of the connections to the server: appends whose keys go over the same one can
+  // share an operation.
   void append_lane(std::span<const Append> appends, std::size_t lane, Deadline deadline,
                    StoreListCompletion& done) noexcept {
     const std::size_t connections_per_node = client_.connections_per_node();
@@ -107,12 +109,13 @@ class RedisStore final : public Store, public DirectReads {
     if (operation != nullptr) operation->start(static_cast<std::uint16_t>(lane), deadline);
   }
 
+  // In a cluster: the operation for all appends of one Client::route_of().
   struct AppendRoute {
     std::size_t number;
     std::uint16_t slot;
     AppendsOperation* operation;
   };
-  // In a cluster.
+  // append_all() in a cluster.
   void append_routes(std::span<const Append> appends, Deadline deadline,
                      StoreListCompletion& done) noexcept {
     std::vector<AppendRoute> routes;

@@ -31,8 +31,9 @@ class RoleQuestion final : public Request {
 };
 
 /// A link's connection to one replica of its master, over which checks are read when ReplicaWatch
-/// allows it. It is kept while the master is well, because a server to which the way is still to be
-/// found cannot be judged any more once the master is lost.
+/// allows it. It is kept while the master is well: how far a replica is behind can be told only
+/// while the master answers, so one that is looked for after the master was lost would be of no
+/// use.
 ///
 /// Thread safety: takes_reads() from any thread; all else on the I/O thread.
 class ReplicaLink final : public EventHandler {

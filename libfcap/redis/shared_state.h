@@ -51,7 +51,8 @@ struct SharedState {
     latest_error = std::move(text);
     latest_error_at = now;
   }
-  /// Replies in which a server reported an error. Whoever sees the count sees a text as new.
+  /// Counts replies in which a server reported an error. The text is set under the same lock, so
+  /// whoever sees the count sees a text that is at least as new.
   void note_server_errors(std::size_t count, std::string text) {
     const Instant now = base::wall_now();
     const std::lock_guard lock(error_mutex);
@@ -59,14 +60,15 @@ struct SharedState {
     latest_error = std::move(text);
     latest_error_at = now;
   }
-  /// Why there is no connection, to `link` if that is not null.
+  /// Notes why a connection is missing. `link`: whose it is; null: of no single link.
   void set_last_error(std::string text, const void* link) {
     note_error(text);
     const std::lock_guard lock(error_mutex);
     last_error = std::move(text);
     last_error_of = link;
   }
-  /// There is one. In a cluster that says nothing of other nodes.
+  /// The connection of `link` is there again. In a cluster an error of another link stays, because
+  /// that one may still lack its own.
   void clear_last_error(const void* link) {
     const std::lock_guard lock(error_mutex);
     if (cluster == nullptr || last_error_of == nullptr || last_error_of == link) last_error.clear();
@@ -135,7 +137,7 @@ struct SharedState {
   std::atomic<std::uint64_t> config_generation{0};
   // From `config`, for readers that cannot take a lock; set with error_mutex.
   MissingTimes missing;
-  // Servers are asked every minute.
+  // Servers are asked for their clocks every minute: one answer may be missed.
   static constexpr std::chrono::seconds kClockForgottenAfter{150};
   // Likewise, for write_terms().
   std::atomic<bool> config_read{false};

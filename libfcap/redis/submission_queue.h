@@ -13,6 +13,8 @@ class SubmissionQueue {
  public:
   /// From any thread. Whether the consumer sleeps and must be woken by this caller.
   [[nodiscard]] bool push(Request& request) noexcept {
+    // The exchange releases the request's contents to take_all(). If it were relaxed, the I/O
+    // thread could send a request before it sees all that the caller has written there.
     Request* top = top_.load(std::memory_order_relaxed);
     do {
       request.next_submitted = top == sleep_mark() ? nullptr : top;

@@ -167,8 +167,8 @@ std::uint32_t Check::count_reserved(const CompiledWindow& window, const Timeline
       [&](const Reserved& each) { return each.time_ms >= from_ms && each.expires_ms > at_ms; }));
 }
 
-// When fewer than the limit are left, if nothing is confirmed. Events leave in the order of their
-// times, reservations in an order of their own.
+// When fewer than the limit are left, if nothing is confirmed. That is when the limit-th last of
+// all leaves. Events leave in the order of their times, reservations in an order of their own.
 std::int64_t Check::reserved_clears_at(const CompiledRule& rule, const Timeline& timeline,
                                        std::int64_t at_ms) {
   const CompiledWindow& window = rules_->windows[rule.window];
@@ -181,8 +181,8 @@ std::int64_t Check::reserved_clears_at(const CompiledRule& rule, const Timeline&
     leaving_.push_back(std::min(each.expires_ms, leaves_at(window, each.time_ms, at_ms)));
   }
   std::sort(leaving_.begin(), leaving_.end(), std::greater<>());
-  // The instant at which the limit-th last of all leaves: of the last `limit`, some number are
-  // reservations, and that number is the one that makes the instant latest.
+  // If `of_them` of the last `limit` are reservations and the others events, the first of these to
+  // leave is known from the two orders. The right number is the one that gives the latest instant.
   const std::size_t limit = rule.limit;
   std::int64_t clears_ms = at_ms;
   const std::size_t fewest = limit > times.size() ? limit - times.size() : 0;

@@ -68,7 +68,8 @@ struct TargetRules {
   std::uint8_t always = 0;
   /// No rule has a segment, a start or an end: all of them apply.
   bool plain : 1 = true;
-  /// No enforced rule has a start, an end or a fixed window: a rule that passes goes on passing.
+  /// No enforced rule has a start, an end or a fixed window. So once a rule passes, it goes on
+  /// passing for as long as nothing is added, and the first such instant need not be searched for.
   bool settled : 1 = true;
   /// A rule, enforced or shadow, has a limit above 0: its verdicts depend on what was recorded.
   bool reads_history : 1 = false;

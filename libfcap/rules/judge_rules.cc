@@ -173,8 +173,8 @@ std::int64_t Check::passes_at(const Resolved& candidate, std::int64_t at_ms) {
   return at_ms;
 }
 
-// Whether no rule of a target stands in the way, where that is seen at once: all its rules apply,
-// no default does. False says nothing.
+// Whether it is seen at one look that no rule of the target stands in the way: all its rules apply,
+// and no default does. False: it must be judged in full.
 bool Check::is_plainly_clear(const Target& target) {
   if (rules_->defaults_of(target.scope).count > 0) return false;
   if (target.rules == nullptr) return true;
@@ -254,7 +254,7 @@ void Check::judge(std::size_t index, Verdict& verdict) {
       is_settled(candidate) ? judgement.clears_ms : passes_at(candidate, judgement.clears_ms);
   if (eligible_ms != kNever) verdict.eligible_at = instant_from_ms(eligible_ms);
   verdict.counted_since = instant_from_ms(judgement.since_ms);
-  // Confirmations move no instant that there is not.
+  // Without an instant, there is none that confirmed reservations could move.
   if (verdict.eligible_at && history_.has_reserved()) {
     verdict.provisional = is_provisional(candidate);
   }

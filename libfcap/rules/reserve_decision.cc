@@ -41,7 +41,8 @@ Instant time_to_write(const ledger::Ledger& ledger, Instant now) noexcept {
 ReserveAnswer answer_of(const Verdict& verdict, const ledger::Ledger& ledger,
                         Instant now) noexcept {
   if (!verdict.allowed) return ReserveAnswer::kCapped;
-  // What is written further ahead would not count yet, and so not keep the next one away.
+  // What is written further ahead does not count yet, so it would not keep the next call from
+  // exceeding the limit.
   const bool counts = time_to_write(ledger, now) <= now + kReservedAheadMax;
   return verdict.complete && counts ? ReserveAnswer::kGranted : ReserveAnswer::kIncomplete;
 }

@@ -18,8 +18,9 @@ bool by_key(const Reserved& a, const Reserved& b) noexcept {
 
 }  // namespace
 
-// What would be live but for an entry: whether that has been compacted away must make no difference
-// where it is out of reach.
+// Finds the live reservations: not released, not expired, not confirmed by an entry. An entry that
+// the retention has passed confirms nothing: compaction may have removed it or not, and the answer
+// must be the same.
 void History::find_live(std::int64_t now_ms) {
   const Instant latest = instant_from_ms(now_ms) + kReservedAheadMax;
   const auto may_live = [&](const ledger::Reservation& reservation) {

@@ -73,7 +73,7 @@ class Warner {
 bool Warner::makes_redundant(const CompiledRule& tighter, const CompiledRule& rule) const {
   if (tighter.source == rule.source || tighter.type != rule.type) return false;
   if (!always_caps(tighter) || tighter.limit > rule.limit) return false;
-  // A segment's rule may put it aside for members. Its key begins with those.
+  // If its key has rules of segments, which come first, one of them may replace it for members.
   const CompiledRule* first = &tighter;
   while (!first->opens_key) --first;
   if (first->segment != kNone) return false;

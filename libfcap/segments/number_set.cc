@@ -74,7 +74,8 @@ std::vector<std::uint64_t> NumberSet::finish() {
     bitmaps_.emplace_back(collected.mapped());
   }
   std::vector<std::uint64_t> strays = std::exchange(pending_, {});
-  // A number may have had neighbours the first time it came, and none the second time.
+  // A number that came twice may have gone into a bitmap with neighbours the first time, and have
+  // had none the second time.
   strays.erase(std::remove_if(strays.begin(), strays.end(),
                               [this](std::uint64_t number) { return contains(number); }),
                strays.end());

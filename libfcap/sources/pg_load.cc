@@ -91,7 +91,7 @@ class TableReader {
     if (status.ok()) status = read_campaigns();
     if (status.ok()) status = read_rules();
     if (!status.ok()) return status;
-    // Then it is not single rows that are wrong, but the tables.
+    // With so many bad rows it is not single rows that are wrong, but the tables.
     return bad_rows_.size() > rule_count_ ? cannot_be_rules(bad_rows_) : Status{};
   }
 

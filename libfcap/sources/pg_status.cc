@@ -55,7 +55,8 @@ bool is_true(const Result<postgres::PgRows>& rows) {
 void StatusReporter::report(const RefreshState& state, const postgres::PgWait& wait) {
   std::string call = call_of(state);
   if (told_at_ && call == told_ && Clock::now() - *told_at_ < kToldEvery) return;
-  // Whether or not it works: whoever cannot be told is not told again and again.
+  // Noted before it is known whether it works: a database that refuses must not be asked again and
+  // again.
   told_ = std::move(call);
   told_at_ = Clock::now();
   Result<postgres::PgConnection> connection = postgres::PgConnection::connect(conninfo_, wait);

@@ -126,8 +126,8 @@ void RefreshLoop::end_first_round() {
   first_round_over_.notify_all();
 }
 
-// The last good rule set, as it was when somebody last had it: what a first load is compared with,
-// so that a restart does not let in what a reload would refuse.
+// Makes a rule set of the snapshot, the last good one that some process had. A first load is
+// compared with it, so that a restart does not let in what a reload would refuse.
 void RefreshLoop::build_fallback() {
   try {
     Result<std::optional<OfferedRules>> offered = file_.look(nullptr);
@@ -230,8 +230,8 @@ void RefreshLoop::note_quarantined(std::vector<std::string> all,
 
 void RefreshLoop::hand_out(std::shared_ptr<const RuleSet> set, Clock::time_point current_at,
                            std::string_view source) {
-  // The former set is the receiver's to end: two that each waited for the other to let go of it
-  // would keep it forever.
+  // Nothing here keeps the former set: the receiver decides when it ends. If both kept it until
+  // nobody else did, each would wait for the other forever.
   current_ = std::move(set);
   sink_(current_);
   {

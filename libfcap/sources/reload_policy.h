@@ -34,9 +34,9 @@ struct ReloadDecision {
 
 /// Whether a valid rule set may take the place of the last good one. Refused: no rules where there
 /// were some, and fewer rules than the policy's share. Catalogs of at least kCatalogGuardedFrom
-/// campaigns are guarded in the same way. An older version is remarkable (a restored backup, most
-/// likely) and accepted: the source is right about itself. So it is about a shrink that somebody
-/// accepted there since the last good set.
+/// campaigns are guarded in the same way. An older version is remarked on (a restored backup, most
+/// likely) and accepted, because the source decides what it holds. For the same reason a shrink is
+/// accepted that somebody has accepted at the source since the last good set.
 [[nodiscard]] ReloadDecision decide_reload(const std::optional<RuleSetSize>& last,
                                            const RuleSetSize& next, const ReloadPolicy& policy);
 

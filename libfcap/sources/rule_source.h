@@ -36,7 +36,8 @@ class PostgresSource {
   Result<std::optional<OfferedRules>> look(const postgres::PgWait& wait, const RuleSet* last);
   /// The offer of the last look() is now in use.
   void taken() { taken_ = offered_; }
-  /// What was read from that state of the tables, by whomever, is at hand.
+  /// This process has the rules of this state of the tables already, from a snapshot: look() need
+  /// not read them.
   void assume_taken(base::TableVersion version) { taken_ = std::move(version); }
 
  private:

@@ -205,7 +205,8 @@ void take_unexpected(const CLI::App& app, SettingSources& sources) {
         argument.option.starts_with("--") ? argument.option.substr(2) : std::string();
     const Field* const field = find_field(name);
     if (field != nullptr && std::holds_alternative<SecretKind>(field->kind)) {
-      // No option, since it does not belong on a command line; that is said where flags are judged.
+      // A secret has no option, because it does not belong on a command line. It is passed on like
+      // one, so that load_settings() says so.
       sources.flags.emplace_back(name, argument.text);
     } else if (field != nullptr) {
       sources.mistakes.push_back(argument.option + ": must follow the command");

@@ -15,7 +15,8 @@
 namespace fcap::updater {
 namespace {
 
-// With --resume all of it may have been replayed before.
+// With --resume a range in which nothing is read is no mistake: all of it may have been replayed
+// before.
 bool names_a_range(const ReplayFlags& flags) {
   return !flags.resume && (flags.from_time || flags.to_time || flags.from_offset.everywhere ||
                            flags.to_offset.everywhere || !flags.from_offset.of_partition.empty() ||

@@ -52,8 +52,8 @@ void Compactor::on_user_written(std::string_view key, std::size_t length_after_b
 void Compactor::on_users_written(std::span<const Written> written) noexcept {
   const Clock::time_point now = Clock::now();
   std::array<std::uint64_t, 64> hashes;
-  // In pieces, so that what was brought near is still there when it is needed, and the lock is free
-  // in between.
+  // In pieces: what was prefetched must still be in the cache when note() reads it, and the lock
+  // must be free in between for the thread that compacts.
   while (!written.empty()) {
     const auto some = written.first(std::min(written.size(), hashes.size()));
     written = written.subspan(some.size());

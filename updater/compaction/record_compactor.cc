@@ -119,7 +119,8 @@ bool RecordCompactor::prepare(CompactionJob& job) {
   options.retention = options_.retention;
   options.trim_now = trim_now_().value_or(Instant{});
   const bool trim_size = rules_ != nullptr || options_.trim_without_rules;
-  // While rules have not come, it is not known what must stay; but not without any bound.
+  // While rules have not come, nobody knows what must stay, so more is kept; but not without a
+  // bound.
   options.record_bytes_max =
       trim_size ? options_.record_bytes_max : untrimmed_bytes_max(options_.record_bytes_max);
   std::optional<rules::KeepNeeded> keep;

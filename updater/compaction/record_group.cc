@@ -66,7 +66,7 @@ void RecordCompactor::replace_group() {
   watched_->replace(changes_, Clock::now() + options_.deadline, group_);
 }
 
-// What Redis does not do for all of them is done one by one.
+// Redis has not read or replaced the group as a whole: goes on with its records one by one.
 void RecordCompactor::part_group() {
   for (CompactionJob* job : std::exchange(group_.jobs, {})) {
     if (group_.stage == CompactionStage::kRead) {

@@ -26,7 +26,8 @@ bool WrittenUsers::is_due(const WrittenUser& place, std::size_t length_bytes) co
                     limits_.tail_share * static_cast<double>(base_bytes));
   };
   if (place.tail_bytes > allowed(place.base_bytes)) return true;
-  // Seen for the first time, a record's old tail passes for its base.
+  // A record that is seen for the first time counts as compact, whatever tail it had. So its length
+  // alone is looked at, too.
   return static_cast<double>(length_bytes) >
          static_cast<double>(limits_.record_bytes_max) + allowed(limits_.record_bytes_max);
 }

@@ -36,8 +36,9 @@ class WrittenUsers {
   };
   /// What a record is found by.
   [[nodiscard]] static std::uint64_t hash_of(std::string_view key) noexcept;
-  /// Begin to bring near what note() will look at; in this order, with work in between. A hundred
-  /// records' cache misses then take little longer than one's.
+  /// Prefetch what note() will read, in this order: each reads what the one before has fetched.
+  /// Called for a hundred records one after the other, they wait for memory about as long as for
+  /// one.
   void prefetch_bucket(std::uint64_t hash) const noexcept;
   void prefetch_place(std::uint64_t hash) const noexcept;
   void prefetch_neighbours(std::uint64_t hash) const noexcept;

@@ -58,8 +58,8 @@ struct LogVerdict {
   LogMatch is = LogMatch::kSame;
   std::string why = {};                 ///< not kSame: for people
   std::optional<LogPoint> newest = {};  ///< kSame: the last of the messages that were found again
-  /// The messages that show it: what names one of them is about the same log. kSame: those that
-  /// were found again. kUnknown: none.
+  /// The messages by which the log was recognized: those that were found again (kSame), or none
+  /// (kUnknown). A mark that names one of them is about the same log.
   std::vector<LogPoint> shown_by = {};
 };
 
@@ -73,9 +73,9 @@ struct KnownLog {
 /// `look` was asked for the offsets of `known.points`, in this order. Pure.
 [[nodiscard]] LogVerdict judge_log(const KnownLog& known, const LogLook& look);
 
-/// The same for a mark that was found in Redis. One that names no message while the log has some
-/// below its position proves nothing: a snapshot may have brought it back, of a former log that was
-/// not shorter. Pure.
+/// The same for a mark that was found in Redis. kUnproven: it names no message, although the log
+/// has some below its position. It may be about a former log that was at least as long, and have
+/// come back with a snapshot of Redis. Pure.
 [[nodiscard]] LogVerdict judge_mark(const KnownLog& mark, const LogLook& look);
 
 /// The messages that identify a mark's log.

@@ -54,7 +54,8 @@ struct LogProber::State {
     LookAnswer* answer;
     std::size_t index;
   };
-  // By partition and offset, what is asked for and was not read yet. No partition without any.
+  // The answers that still wait for a message, by partition and offset. A partition for which none
+  // waits is not in it.
   using Wanted = std::map<std::int32_t, std::map<std::int64_t, std::vector<AnswerPlace>>>;
   void read_one_of_each(Wanted& wanted);
   static bool take_message(const kafka::GrouplessConsumer::Polled& polled, Wanted& wanted);

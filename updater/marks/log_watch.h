@@ -32,8 +32,8 @@ class LogWatch {
   void forget();
   /// Reading of the same log continues at `start`.
   void restart(std::int64_t start);
-  /// A mark in the store is about this log; its messages are gone. The next mark names them too if
-  /// no other is known.
+  /// A mark in the store is taken to be about this log, although the messages that it names are
+  /// gone. The next mark names them too if no other is known.
   void assume(const LogIdentity& log, std::int64_t start);
   /// The same of a mark that this process wrote, or of which a look has found this message again.
   void know(const LogIdentity& log, std::int64_t start, std::optional<LogPoint> found_again = {});

@@ -46,14 +46,16 @@ struct Gap {
 struct MarkedShard {
   std::string node;         ///< the id of the shard's master when it was written
   std::string replication;  ///< the id of its replication history then
-  /// Whether no key that came to the shard in this history, in a slot that this mark does not name
-  /// yet, can have been lost.
+  /// Whether everything that came to the shard in this history, in slots that this mark does not
+  /// name yet, is certain to be still there. If not, an updater that has no older knowledge of the
+  /// shard treats it like one that has lost data.
   bool arrivals_safe = false;
   std::uint64_t serial = 0;  ///< grows with each mark of the shard
   /// The slots that hold its copies, at most two, the slot of this copy first.
   std::vector<int> places = {};
   SlotSet slots = {};  ///< whose users it speaks for
-  /// It speaks for these too, but their keys were partly on another master, or all of them.
+  /// Slots whose users it speaks for as well, although some or all of their keys were on another
+  /// master when it was written.
   SlotSet partly = {};
 
   friend bool operator==(const MarkedShard&, const MarkedShard&) = default;

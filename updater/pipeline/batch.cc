@@ -111,7 +111,8 @@ void Batch::distrust_known() noexcept {
 
 void Batch::learn(KnownRecords& known, std::chrono::milliseconds expiry_ahead) const noexcept {
   for (std::size_t i = 0; i < writes.size(); ++i) {
-    // What an earlier round has left was noted then, if the connection was the same.
+    // What an earlier round had done was learned after that round, if it could be, and what came
+    // out as expected was noted when it was sent.
     if (slots_[i].done_earlier || slots_[i].as_expected()) continue;
     known.learn(writes.hash(i), slots_[i].length_bytes, writes.expire_at(i) + expiry_ahead);
   }

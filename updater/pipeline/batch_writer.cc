@@ -164,7 +164,8 @@ void BatchWriter::check_known(Batch& batch) {
 }
 
 void BatchWriter::give_up_refused(Batch& batch) {
-  // It is known to be refused, so there is no point in holding up everything else for it.
+  // A write that was refused so often is given up. Retrying it further would hold up every other
+  // event of its batch, and offsets behind it would never be committed.
   constexpr std::uint32_t kAttempts = 3;
   constexpr std::size_t kRememberedMax = 10'000;
   some_succeeded_ = some_succeeded_ || batch.failed_writes() < batch.writes.size();
@@ -249,8 +250,9 @@ bool BatchWriter::full() const noexcept {
 void BatchWriter::publish() noexcept {
   metrics_->in_flight_bytes.set(static_cast<std::int64_t>(bytes_in_flight_));
   if (hook_ == nullptr) return;
-  // A batch takes half of the window, so that half of it or more is in flight while others wait.
-  // While writes fail, compaction may be what helps: it frees memory.
+  // Live batches take half of the window each. So if half of it or more is in flight, others wait,
+  // and compaction must not add to that. While writes fail, it must go on: the memory that it frees
+  // may be what they need.
   const bool waits = writes_in_flight_ >= window_.writes() / 2;
   hook_->set_writes_wait(waits && window_.reduced() && !failing());
 }

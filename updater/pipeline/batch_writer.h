@@ -36,7 +36,9 @@ struct WriteOptions {
   /// The most writes in flight. The actual number is adjusted so that Redis does not take longer
   /// than the deadline for them.
   std::size_t writes_in_flight_max = 160'000;
-  /// How many of these may be for gaps: at most this number, and at most a fifth.
+  /// How many writes in flight may fill gaps: this many, but never more than a fifth of what may be
+  /// in flight at present, so that live events seldom wait for them. A batch of a gap that is the
+  /// only one is not held up.
   std::size_t gap_writes_in_flight_max = 1'000;
   std::size_t bytes_in_flight_max = std::size_t{32} * 1024 * 1024;
   std::uint64_t jitter_seed = 1;

@@ -25,7 +25,8 @@ std::uint64_t ClusterPartitionSet::send_stamp(std::int32_t partition) const {
   return of_shards == nullptr ? 0 : of_shards->marks.stamp();
 }
 
-// The slots of all shards that have not acknowledged some write so that it counts.
+// The slots of each shard that has a write of the batch whose acknowledgement is missing or does
+// not count.
 SlotSet ClusterPartitionSet::not_counted(const Batch& batch, const ShardMarks& marks,
                                          std::uint64_t stamp) const {
   SlotSet slots;
@@ -52,7 +53,8 @@ void ClusterPartitionSet::complete_batch(const Batch& batch) {
     ShardedPartition* const of_shards = turns_.find(range.partition);
     if (p == nullptr || of_shards == nullptr || p->generation != range.generation) continue;
     const SlotSet slots = not_counted(batch, of_shards->marks, range.stamp);
-    // Before the position can pass them.
+    // First the gap, then complete(): in the other order a mark could be written, or an offset
+    // committed, beyond these events while no gap names them, and nothing would read them again.
     if (!slots.empty()) of_shards->marks.give_up(slots, {range.first, range.end});
     complete(range);
   }
@@ -117,7 +119,8 @@ void ClusterPartitionSet::expire(const GapPiece& segment, std::int64_t log_start
                oldest);
 }
 
-// Kafka says what of the log there is now; what it said at the start may be long ago.
+// Shards have lost events of a partition. Asks Kafka where the log begins now, because its answer
+// when the partition was taken over may be old: what has expired since cannot be read again.
 void ClusterPartitionSet::judge_lost(std::int32_t id, Partition& p, Clock::time_point now) {
   const auto lost = lost_.find(id);
   if (lost == lost_.end() || now < lost->second.due) return;
@@ -140,13 +143,15 @@ void ClusterPartitionSet::list_gap_ends(std::vector<GapEnd>& out) const {
       if (doubted) out.push_back({id, std::numeric_limits<std::int64_t>::max()});
       continue;
     }
-    // While the marks are read for the first time, what was stated before stays: it says more than
-    // those of some shards, and less than that all users may lack events.
+    // What Redis states about a partition that is left out here stays. While the marks of a
+    // partition are read for the first time, that statement is the best there is: the gaps of the
+    // shards that were read so far may be too few, and "all users may lack events" would be too
+    // many.
     const bool reads_first = !of_shards->known && p.phase < PartitionPhase::kPlacing;
     if (reads_first && !p.left_behind && !doubted) continue;
     const Gaps missing = missing_of_all(of_shards->marks);
     if (p.left_behind && of_shards->known) {
-      // Some shard may have lost something of it, and nobody knows how much.
+      // Some shard may have lost events of this partition, and nobody knows how many.
       out.push_back({id, doubted_below(id, p)});
     } else if (!missing.empty()) {
       const SlotSet slots = of_shards->marks.missing().slots() | turns_.unknown(*of_shards);

@@ -96,7 +96,8 @@ void ClusterPartitionSet::find_start(std::int32_t id, Partition& p, Clock::time_
 }
 
 void ClusterPartitionSet::start_partition(std::int32_t id, Partition& p, const LogBounds& bounds) {
-  // What no mark claims below it is read again beside what follows.
+  // Live reading begins at the committed offset. What lies below it and no shard's mark claims
+  // becomes a gap, and is read again meanwhile.
   const std::int64_t next = bounds.committed.value_or(bounds.retention_start);
   p.bounds = bounds;
   p.commit_sent = bounds.committed;
@@ -169,7 +170,8 @@ void ClusterPartitionSet::follow_turns(std::int32_t id, Partition& p) {
   if (of_shards->left_behind) {
     leave_behind(id, p);
     if (p.phase == PartitionPhase::kConfirming) return;
-    // Nothing of it would count.
+    // Nothing that is read before its marks are confirmed would count: all of it would be put off
+    // into gaps.
     move_again(p);
     p.phase = PartitionPhase::kConfirming;
     return;
@@ -200,7 +202,8 @@ void ClusterPartitionSet::doubt_all() {
     doubts_.insert(id);
     ShardedPartition* const of_shards = turns_.find(id);
     if (of_shards == nullptr) continue;
-    // What was taken since the last tick may be done already.
+    // Messages that were taken since the last tick may have been written and acknowledged by now,
+    // so they are doubted as well.
     of_shards->marks.taken(p.tracker.next_offset().value_or(0));
     of_shards->marks.doubt();
   }

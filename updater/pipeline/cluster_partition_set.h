@@ -70,7 +70,7 @@ class ClusterPartitionSet final : public PartitionSet {
                                     std::uint64_t stamp) const;
   [[nodiscard]] const ShardedPartition* sharded(std::int32_t id) const;
 
-  // Its own are changed by functions that only look at the partitions.
+  // Mutable only because find() has no const form; sharded() gives nothing that can be changed.
   mutable ShardTurns turns_;
   std::map<std::uint64_t, LogQuestion> asked_;              // by ticket
   std::map<std::int32_t, Clock::time_point> segments_due_;  // after one that failed in part

@@ -71,7 +71,9 @@ void ConfigPublisher::tick(Clock::time_point now, Instant wall_now) {
   note_connection();
 }
 
-// What is set from now on is known of the data behind this connection.
+// Gaps and marks that are set before the next tick are known of the data behind this connection.
+// write() is bound to it: a server that is connected to meanwhile may have lost more than they say,
+// and a gap must not be called closed there.
 void ConfigPublisher::note_connection() {
   if (connection_) known_of_ = connection_();
 }
@@ -113,7 +115,7 @@ void ConfigPublisher::on_answer(const ConfigOperation& call) {
   if (failed) look_at_ = call.code == StoreCode::kConflict ? Clock::time_point{} : now_ + kLookSoon;
   if (failed) return;
   if (writing_) {
-    if (loss_.pending()) look_at_ = {};  // what is compared from then on counts
+    if (loss_.pending()) look_at_ = {};  // holds_back() counts from that look on
     loss_.written(losses_written_);
     settled_ = true;
     extend_at_ = now_ + kExtendEvery;
@@ -181,7 +183,9 @@ void ConfigPublisher::note_trouble(const Missing& recorded) {
 ConfigPublisher::Missing ConfigPublisher::missing_now(Missing recorded, bool merged,
                                                       Slots slots) const {
   auto& own = recorded[name_];
-  // Whoever knows the statement about an earlier loss in the same second must not take this for it.
+  // `latest` is a whole second. Without the fraction that is added here, the statements about two
+  // losses in one second would be equal, and an updater that has compared its marks after the first
+  // would take its partitions out of the second as well.
   const auto in_second = wall_now_.time_since_epoch() % std::chrono::seconds{1};
   loss_.apply(own, std::max(marks_.latest, wall_now_) + in_second);
   if (auto events = gaps_.expired) {
@@ -205,7 +209,7 @@ ConfigPublisher::Missing ConfigPublisher::missing_now(Missing recorded, bool mer
     redis::MissingEvents events = *found;
     if (slots != Slots::kAll) events.slots = SlotSet::all();
     if (merged && !kept.empty()) {
-      // One statement for both partitions: neither the instant nor the slots may be fewer.
+      // One statement for both partitions: it needs the later instant and the slots of both.
       const auto other = own.extract(kept);
       events.slots |= other.mapped().slots;
       if (other.mapped().before >= events.before) {
@@ -231,10 +235,13 @@ ConfigPublisher::Missing ConfigPublisher::missing_now(Missing recorded, bool mer
   return recorded;
 }
 
-// Where there is no room for all of it, what is said is said of more users, and only then of more
-// events: a statement about several partitions is lost as soon as the one that it names goes to
-// another updater. Others' slots are left out last, so that two updaters do not put back forever
-// what the other leaves out.
+// Readers accept no more than kConfigBytesMax. A text that is longer is shortened in steps, each of
+// which may only say that more is missing than is. The first steps leave out slots, so that
+// statements are about more users. Others' slots go after this updater's own: otherwise two
+// updaters would take turns forever, one leaving the other's slots out and the other putting them
+// back. The last steps make one statement of those about this updater's partitions. They come last
+// because it stands under one partition's name, and is lost when another updater takes that
+// partition over.
 std::string ConfigPublisher::with_gaps(const std::string& config, const Missing& recorded) const {
   std::string text;
   for (const bool merged : {false, true}) {
@@ -247,7 +254,8 @@ std::string ConfigPublisher::with_gaps(const std::string& config, const Missing&
 }
 
 void ConfigPublisher::write(const std::string* found, const std::string& text) {
-  // The store judges it by its own clock, which may be more than that ahead of this one.
+  // The store compares the expiry with its own clock, which may be ahead of this one; without the
+  // difference the key could expire at once.
   const Instant expire_at = wall_now_ + store_ahead() + kKeptFor;
   Store::CompareAndSet change{key_, std::nullopt, text, expire_at};
   if (found != nullptr) {

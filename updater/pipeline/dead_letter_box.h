@@ -88,7 +88,7 @@ class DeadLetterBox {
     std::uint32_t failures = 0;  // not counting "too large"
     std::uint32_t cuts = 0;
     Clock::time_point retry_at;
-    // How the attempt ended that ended last.
+    // How the last attempt has ended.
     Delivery result = Delivery::kFailed;
     std::string why;
   };

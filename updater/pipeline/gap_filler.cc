@@ -203,7 +203,8 @@ bool GapFiller::take_chunk(Clock::time_point now) {
   return true;
 }
 
-// The writes that lookups will become are in flight too.
+// Each user whose record is being looked up becomes a write. Without counting these, the lookups
+// under way could together exceed the room that gaps have.
 std::size_t GapFiller::room() const noexcept {
   const std::size_t room = parts_.writer->gap_room();
   std::size_t taken = 0;

@@ -93,7 +93,7 @@ class GapFiller {
     std::size_t chunks = 0;  // being looked up or written
     bool begun = false;      // some of it was read
     bool read_to_end = false;
-    std::optional<std::int64_t> log_start = {};  // found behind `what`'s, and not told yet
+    std::optional<std::int64_t> log_start = {};  // where the log was found to begin; not told yet
     std::multiset<std::int64_t> letters = {};    // that have not arrived
     std::optional<Instant> newest = {};          // of its events and of its broker's timestamps
   };
@@ -106,8 +106,9 @@ class GapFiller {
   bool take_chunk(Clock::time_point now);
   /// How many more messages may be looked up.
   [[nodiscard]] std::size_t room() const noexcept;
-  /// Tells the partitions that messages have expired, once there is a later message, which is of
-  /// `newest`, or is known to be none.
+  /// Tells the partitions that messages of the segment have expired. To be called once the first
+  /// later message is known, whose time is `newest`, or once it is certain that there is none
+  /// (nullopt).
   void tell_expired(OpenPiece& segment, std::optional<Instant> newest);
   /// Its segment is read again from its beginning, in a while.
   void give_up(Segments::iterator segment, Clock::time_point now);

@@ -47,8 +47,8 @@ class GapLog {
   ~GapLog() = default;
 };
 
-/// Takes the first `messages_max` messages out of a chunk that has more; nullopt: it has not. What
-/// is said of the chunk's end stays with the rest.
+/// Takes the first `messages_max` messages out of a chunk that has more; nullopt: it has no more
+/// than that. What the chunk says of its stretch's end stays with the rest.
 [[nodiscard]] std::optional<GapLog::Chunk> take_part(GapLog::Chunk& chunk,
                                                      std::size_t messages_max);
 

@@ -83,6 +83,7 @@ class Intake {
   }
 
  private:
+  /// What becomes of one event.
   enum class Fate : std::uint8_t { kWrite, kTooOld, kNullUser, kReject };
 
   Fate fate_of(const events::Event& event, const IntakeClocks& clocks);

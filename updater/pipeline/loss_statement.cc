@@ -17,6 +17,7 @@ void LossStatement::lost(const SlotSet& slots) {
 }
 
 void LossStatement::written(std::uint64_t losses) {
+  // A loss that was noted while the write was under way is not in what was written.
   if (losses == losses_) pending_ = {};
 }
 
@@ -43,7 +44,8 @@ void LossStatement::apply(Partitions& entries, Instant latest) const {
     all.slots |= events.slots;
     all.before = std::max(all.before, events.before);
   }
-  // Otherwise those who have compared since the former one would take it for this one.
+  // The new statement must differ from the one that stands: otherwise an updater that has compared
+  // its marks since that one was seen would take its partitions out of the new one as well.
   if (const auto former = entries.find(kAll); former != entries.end()) {
     all.before = std::max(all.before, former->second.before + std::chrono::milliseconds{1});
   }

@@ -58,8 +58,8 @@ class LossStatement {
   /// So many losses are stated in what was written.
   void written(std::uint64_t losses);
 
-  /// Looks at what is recorded. A statement of others, unless one named `own` stands already, shows
-  /// a loss as well: they share the data.
+  /// Looks at what is recorded. All groups and topics share the data of this Redis, so a statement
+  /// that others have made shows a loss for `own` as well, unless one named `own` stands already.
   void look(const Missing& recorded, const std::string& own, Clock::time_point now);
 
   /// Puts what is pending into the entries of a topic, in place of all but kExpired. `latest`: as

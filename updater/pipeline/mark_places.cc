@@ -20,9 +20,12 @@ MarkValue with_sorted_places(MarkValue mark) {
   return mark;
 }
 
-// Whether each of the mark's places that must have a copy has it, or a newer one. A copy whose slot
-// has left, or is leaving, may be elsewhere; but where it was leaving when it was written, it is
-// the one that shows that the new copy beside it was not written to an emptied shard.
+// Whether each of the mark's places that must have a copy has this one, or a newer one. A place
+// whose slot has left, or is leaving, need not have it, because a copy moves with its slot. But if
+// the slot was leaving already when the mark was written, and the other one was not, its copy must
+// be here. The copy in the new place was written first, where there was nothing to compare with, so
+// a shard that had just been emptied would have taken it as well. That the old copy was replaced
+// after that, by comparison, shows that the shard still had its data.
 bool agreed(const MarkValue& mark, const ShardLook& look, const std::vector<MarkValue>& own) {
   const MarkedShard& shard = *mark.shard;
   const SlotSet stable = look.owned - look.migrating;

@@ -1,4 +1,5 @@
-// What only partitions have whose marks are about the users of some slots.
+// These functions are about marks that speak for the users of some slots only. On a single server
+// they have nothing to do; ClusterPartitionSet overrides them.
 #include "updater/pipeline/partition_set.h"
 
 namespace fcap::updater {

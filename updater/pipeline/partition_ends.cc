@@ -33,7 +33,8 @@ void PartitionSet::judge_jump(std::int32_t id, Partition& p, Clock::time_point n
   const auto answer = answer_of(id, p);
   if (!answer) return;
   if (!answer->ok()) {
-    // Nobody knows yet: what is said to have expired stays said for as long as the retention.
+    // Without an answer nothing is said: a statement that messages have expired stands until the
+    // retention has passed them, so it must not be made by mistake.
     p.jump->due = now + kAskAgain;
     return;
   }

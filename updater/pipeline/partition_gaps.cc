@@ -43,7 +43,7 @@ void PartitionSet::recover(std::int32_t id, Partition& p, const Rewind& rewind) 
   const Recovery plan = plan_recovery(rewind.certain, done, next, options_.gap_min);
   p.mark_may_fall = p.mark_may_fall || rewind.lower_mark;
   const bool is_claim = rewind.to == Rewind::To::kClaim;
-  // So that the next mark does not name less than the one that was found.
+  // The next mark replaces this one, and must name messages that identify the log at least as well.
   if (is_claim && rewind.certain.position >= next) know_by_found(p, next);
   const bool all_claimed = rewind.certain.position >= next && plan.gaps.empty();
   if (is_claim && all_claimed) {
@@ -165,7 +165,7 @@ void PartitionSet::expire(const GapPiece& segment, std::int64_t log_start,
                           std::optional<Instant> newest, Instant oldest) {
   Partition* p = find(segment.partition);
   if (p == nullptr || p->fill != segment.fill) return;
-  // What is above is read in line.
+  // What is missing above sure_from is read in line, not by the filler.
   const std::int64_t below = std::min(log_start, p->sure_from);
   const Gaps gone = gaps_below(p->gaps, below);
   p->gaps = gaps_without(p->gaps, {0, below});
@@ -174,7 +174,8 @@ void PartitionSet::expire(const GapPiece& segment, std::int64_t log_start,
 
 void PartitionSet::note_expired(std::int32_t id, Partition& p, const Gaps& gone,
                                 ExpiredEvents events, Instant oldest) {
-  // Offsets that were missing for some other reason are not there now.
+  // Nothing is lost if no gap lay below the log's start, or if even the first message behind it is
+  // older than the retention.
   if (gone.empty() || (events.newest && *events.newest < oldest)) return;
   p.some_expired = true;
   metrics_->offset_resets.add();
@@ -213,7 +214,8 @@ void PartitionSet::list_gap_ends(std::vector<GapEnd>& out) const {
   for (const auto& [id, p] : partitions_) {
     const auto doubted = doubted_below(id, p);
     if (!compared_here(p)) {
-      // What was stated before stays: it came with this data set, and gaps of another say nothing.
+      // The partition is left out, so what Redis states of it stays. That came with the data set
+      // that is there now; what was found in a former one says nothing of it.
       if (doubted) out.push_back({id, std::max(doubted, end_of(p.gaps))});
     } else if (!p.gaps.empty() || p.phase >= PartitionPhase::kPlacing) {
       out.push_back({id, end_of(p.gaps)});

@@ -35,13 +35,14 @@ void PartitionSet::settle_start(std::int32_t id, Partition& p, const LogBounds& 
     // The committed offset says nothing about another log.
     if (committed && !found && log.is != Is::kAnother) {
       plan = plan_recovery({bounds.retention_start, {}}, *committed, *committed, options_.gap_min);
-      // Expired messages are not read, and were never above the existing ones.
+      // If no gap is planned, reading begins at the first message that exists, also where the
+      // committed offset lies before it because what was between has expired.
       plan.read_from = plan.gaps.empty() ? bounds.retention_start : plan.read_from;
     }
     if (committed) metrics_->mark_losses.add();
     if (committed && !p.mark->found()) marks_gone_ = SlotSet::all();
     const bool lost = committed && (!p.mark->found() || doubts_.contains(id));
-    // Events of another log are where they were.
+    // If this is another log, nothing was lost: the events of the former one are still in Redis.
     if (lost && log.is != LogVerdict::LogMatch::kAnother)
       note_log_start(id, bounds, SlotSet::all());
     report_retention_start(id, p, committed, log, bounds.retention_start);
@@ -56,7 +57,8 @@ void PartitionSet::settle_start(std::int32_t id, Partition& p, const LogBounds& 
   if (!start.retention_start && log.is == Is::kSame) {
     p.log.begin(p.mark->found()->log, plan.read_from, log.newest);
   } else if (!start.retention_start) {
-    // The message that the mark names is gone. It is named on: a mark without one proves nothing.
+    // The message that the mark names is gone. The next marks go on naming it, because a mark that
+    // names none proves nothing.
     p.log.assume(p.mark->found()->log, plan.read_from);
   }
   p.log.set_cluster(cluster);
@@ -196,7 +198,8 @@ void PartitionSet::take_look(std::int32_t id, Partition& p, const LogLooks::Look
   if (verdict.is == LogVerdict::LogMatch::kUnknown) say_unverified(id, p, verdict);
   if (verdict.is != LogVerdict::LogMatch::kAnother) return;
   p.other_log = verdict.why;
-  // Kafka says where to begin; a check that is in progress leads to the same.
+  // Kafka must say where the other log begins. A check that is in progress ends in finish_check(),
+  // which asks for it too.
   if (p.phase != PartitionPhase::kChecking) p.phase = PartitionPhase::kAsking;
 }
 

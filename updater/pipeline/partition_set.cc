@@ -46,7 +46,8 @@ void PartitionSet::report(LogLevel level, std::string_view text) const {
 }
 
 PartitionSet::Partition* PartitionSet::find(std::int32_t id) {
-  // Messages of a partition come in stretches.
+  // Kafka delivers many messages of one partition in a row, so the last one found is often the
+  // next.
   if (last_found_ == partitions_.end() || last_found_->first != id) {
     last_found_ = partitions_.find(id);
   }
@@ -137,6 +138,8 @@ void PartitionSet::start_check(Partition& p) {
   p.mark_look.reset();
   p.mark_verdict.reset();
   const std::uint64_t epoch = epoch_();
+  // Segments under way were written over other connections in part, perhaps to a server that is
+  // gone.
   if (p.epoch != epoch) p.fill = ++generations_;
   p.reconnected = p.reconnected || p.epoch != epoch;
   p.epoch = epoch;
@@ -209,8 +212,8 @@ void PartitionSet::finish_check(std::int32_t id, Partition& p, Clock::time_point
   const MarkCheck check{claim_of(p.mark->confirmed()), claim_of(p.mark->attempted()),
                         p.reconnected};
   Rewind rewind = decide_rewind(check, of_another ? std::nullopt : claim_of(found));
-  // A mark that was to fall claims too much, or is about another log; work done since may be on a
-  // server that is gone.
+  // The mark in Redis was to fall: it claims too much, or is about another log. And what was
+  // written since that was found out may have gone to a server that is gone. So nothing is certain.
   const bool distrusted = ours && p.reconnected && p.mark_may_fall;
   if (doubts_.contains(id) || distrusted) rewind = {Rewind::To::kRetentionStart, {}, true};
   if (rewind.to == Rewind::To::kRetentionStart) {
@@ -385,7 +388,8 @@ bool PartitionSet::take(std::int32_t partition, const Delivered& message) {
   Partition* p = find(partition);
   if (p == nullptr) return false;
   if (p->phase != PartitionPhase::kReading || p->held) {
-    // The consumer has moved past what is dropped here.
+    // The consumer has moved past the message that is dropped here. Unless it is set back, that
+    // message is never read, and yet the offsets behind it are committed.
     move_again(*p);
     return false;
   }

@@ -82,7 +82,7 @@ struct MarkOptions {
 /// connections of `epoch`.
 struct GapPiece {
   std::int32_t partition = 0;
-  std::uint64_t fill = 0;  ///< differs whenever the gaps were determined again
+  std::uint64_t fill = 0;  ///< differs after the gaps were determined again: the piece is void
   std::uint64_t epoch = 0;
   std::int64_t from = 0;
   std::int64_t to = 0;
@@ -154,6 +154,7 @@ class PartitionSet {
   [[nodiscard]] virtual bool checking() const noexcept;
   /// Fills in the partitions that the consumer must be moved to before it is polled again.
   void to_place(std::vector<PartitionOffset>& out) const;
+  /// The consumer was moved to where to_place() said.
   void placed(std::int32_t partition);
   /// The consumer is no longer where it was (resumed, or polled across a rebalance).
   void seek_all_again();
@@ -224,9 +225,10 @@ class PartitionSet {
   [[nodiscard]] std::vector<ExpiredEvents> take_expired() { return std::exchange(expired_, {}); }
   /// The generation that dead letters of a partition's gap carry.
   [[nodiscard]] std::uint64_t generation(std::int32_t partition) const;
-  /// Where gaps end, for the partitions whose gaps are known, and where offsets end that may be
-  /// missing, for those that have lost something while Kafka cannot say how much must be read
-  /// again.
+  /// For each partition whose gaps are known, the end of its newest gap, or that it has none. For
+  /// each that has lost something while Kafka cannot say how much must be read again, the offset
+  /// below which events may be missing. What is stated of a partition that is left out stays as it
+  /// is.
   virtual void list_gap_ends(std::vector<GapEnd>& out) const;
   /// Fills in MarkNews::compared.
   virtual void list_compared(std::map<std::int32_t, Clock::time_point>& out) const;
@@ -264,11 +266,10 @@ class PartitionSet {
     PartitionPhase phase = PartitionPhase::kChecking;
     bool positioned = false;  // whether `tracker` says where reading is
     OffsetQuery asked = OffsetQuery::kNo;
-    // Since when Kafka has not said what its check needs, from one attempt to the next, and whether
-    // the other partitions are read without it meanwhile.
+    // Since when its check waits for an answer of Kafka, over all attempts.
     std::optional<Clock::time_point> asking_since;
-    bool left_behind = false;
-    bool held = false;
+    bool left_behind = false;  // that has taken too long: the others are read without it
+    bool held = false;         // by hold()
     std::uint64_t generation = 0;
     OffsetTracker tracker;
     std::multiset<std::int64_t> letters;  // offsets whose dead letters have not arrived
@@ -281,11 +282,13 @@ class PartitionSet {
     // missing; they are read in line.
     Gaps gaps;
     std::int64_t sure_from = 0;  // offsets done from here on are in this data set
-    std::uint64_t fill = 0;
-    bool some_expired = false;  // of the gaps, since some were found
-    std::int64_t place_at = 0;
-    bool must_move = false;    // the consumer is not at place_at
-    bool reconnected = false;  // kChecking: since the mark was confirmed
+    std::uint64_t fill = 0;      // the number of this state of the gaps: GapPiece::fill
+    bool some_expired = false;   // of the gaps, since some were found
+    std::int64_t place_at = 0;   // where the consumer must be
+    bool must_move = false;      // the consumer is not at place_at
+    bool reconnected = false;    // kChecking: since the mark was confirmed
+    // The mark claims what may have been lost, or is about another log. Until one is written that
+    // claims less, this is the only sign of it.
     bool mark_may_fall = false;
     bool first_message = true;          // none was taken since the partition was placed
     std::optional<Jump> jump;           // not known yet whether messages were missing
@@ -330,7 +333,7 @@ class PartitionSet {
   static MarkValue value_of_mark(Partition& p, std::int64_t position);
   [[nodiscard]] std::optional<Claim> claim_of(const Mark::Value& mark) const;
   void recover(std::int32_t id, Partition& p, const Rewind& rewind);
-  /// The mark that was found is about the partition's log.
+  /// Takes over what the mark that was found, which is about this log, says of it.
   static void know_by_found(Partition& p, std::int64_t start);
   void report_recovery(std::int32_t id, const Partition& p, const Recovery& plan,
                        std::int64_t next) const;
@@ -361,6 +364,7 @@ class PartitionSet {
   void failed(std::int32_t id, Partition& p, Clock::time_point now, std::string why);
   void recovered(Partition& p);
   void write_mark(Partition& p, std::int64_t offset, Clock::time_point now, Instant wall_now);
+  /// Reading of the partition begins, or begins again, at `offset`; what was under way is void.
   void place(Partition& p, std::int64_t offset);
   static void move_again(Partition& p);
   void close_range(std::int32_t id, Partition& p);
@@ -386,9 +390,10 @@ class PartitionSet {
   base::Backoff backoff_;
   Partitions partitions_;
   Partitions::iterator last_found_ = partitions_.end();
-  /// Everything since the start of the retention may be missing of these partitions, whatever their
-  /// marks say. A doubt ends when marks say so, and not with the assignment: they may be given up
-  /// and taken over again before that.
+  /// Everything since the start of the retention may be missing of these partitions, whatever the
+  /// marks in Redis say. A doubt ends when marks that were written since then say it, and not with
+  /// the assignment: a partition may be given up before that and taken over again, and its old mark
+  /// would be believed.
   std::set<std::int32_t> doubts_;
   std::vector<Batch::BatchOffsets> sealed_;     // ranges closed before seal() is called
   std::vector<std::int32_t> to_ask_;            // asked together at the end of tick()

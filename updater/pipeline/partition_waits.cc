@@ -1,5 +1,5 @@
-// Which partitions wait, for Redis or for Kafka, what for, and whether the others
-// wait with them.
+// Which partitions wait for Redis or Kafka, what they wait for, and whether the others wait with
+// them.
 #include <algorithm>
 #include <limits>
 
@@ -51,14 +51,16 @@ std::optional<StallBook::StallCause> PartitionSet::waits_for(std::int32_t partit
     case PartitionPhase::kReading:
       return std::nullopt;
   }
-  // In a cluster, those of shards are all partitions'.
+  // In a cluster the marks are the shards', and what is wrong with a shard is said of each
+  // partition.
   if ((p.failures > 0 || by_slot()) && !trouble().empty()) {
     cause.text += fmt::format(" ({})", trouble().substr(0, trouble().find('\n')));
   }
   return cause;
 }
 
-// Its check needs something that Kafka has not said.
+// The partition's check needs an answer that Kafka has not given. After the deadline the other
+// partitions are read without it.
 void PartitionSet::await_kafka(std::int32_t id, Partition& p, Clock::time_point now) {
   if (!p.asking_since) p.asking_since = now;
   if (now - *p.asking_since >= options_.deadline) leave_behind(id, p);
@@ -69,7 +71,7 @@ void PartitionSet::leave_behind(std::int32_t id, Partition& p) {
       "partition {}: Kafka cannot say yet where its reading begins; partitions of which it can are "
       "read meanwhile",
       id);
-  // What Kafka has answered says more.
+  // An error that Kafka has answered with says more than this text.
   if (p.failures == 0) trouble_ = text;
   if (p.left_behind) return;
   // If many partitions wait together, one line is enough.
@@ -79,20 +81,20 @@ void PartitionSet::leave_behind(std::int32_t id, Partition& p) {
   if (first) report(LogLevel::kWarning, text);
 }
 
-// It does not wait for Kafka, or not any more.
+// The partition's check does not wait for Kafka, or no longer does.
 void PartitionSet::heard_kafka(Partition& p) {
   p.asking_since.reset();
   p.left_behind = false;
 }
 
-// Where offsets end that may be missing in a partition that is left behind, if there is a sign that
-// some are. How many they are is not known before Kafka answers.
+// Below which offset events of a partition that is left behind may be missing; nullopt: nothing
+// shows that any are. Which of them are missing is not known before Kafka answers.
 std::optional<std::int64_t> PartitionSet::doubted_below(std::int32_t id, const Partition& p) const {
   constexpr auto kAll = std::numeric_limits<std::int64_t>::max();
   if (!p.left_behind) return std::nullopt;
   if (p.positioned) return p.tracker.next_offset().value_or(kAll);
-  // Taken over. If it has a mark that counts, only what was committed behind that mark can be
-  // missing.
+  // The partition was taken over. If it has a mark and nothing casts doubt on it, at most what was
+  // committed behind that mark is missing, and nothing is stated about so little.
   return p.mark->found() && !doubts_.contains(id) ? std::nullopt : std::optional(kAll);
 }
 

@@ -13,11 +13,12 @@ namespace fcap::updater {
 /// How an entry stands to a record.
 enum class Presence : std::uint8_t { kThere, kMissing, kErased, kTrimmed };
 
-/// Whether a record that decoded to `record` has `entry`, or is not to have it. The later time of
-/// one identity wins, so an earlier copy of what is there is there too.
+/// How `entry` stands to a record that decoded to `record`. An entry is there, too, if the record
+/// has a copy of it with a later time, because that one counts.
 [[nodiscard]] Presence presence_of(const ledger::Entry& entry, const ledger::Ledger& record);
 
-/// Leaves what the record lacks. If it lacks nothing, leaves everything, and gives true.
+/// Removes what the record has already or must not have. If it lacks nothing, removes nothing and
+/// returns true.
 bool keep_missing(const ledger::Ledger& record, std::vector<ledger::Entry>& entries,
                   std::optional<Instant>& erased_until);
 

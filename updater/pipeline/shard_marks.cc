@@ -54,6 +54,8 @@ void ShardMarks::looked(const ShardLook& look, std::uint64_t epoch) {
   ShardState& shard = found->second;
   const std::uint64_t looked_before = std::exchange(shard.looked_at, ++clock_);
   const bool holds_nothing = look.owned.empty() && look.importing.empty();
+  // A master that has no slots and continues nobody's history is empty: it cannot have lost
+  // anything before its first slot arrives.
   if (!shard.seen && holds_nothing && look.former.empty()) {
     shard.safe_replication = look.replication;
   }
@@ -62,7 +64,8 @@ void ShardMarks::looked(const ShardLook& look, std::uint64_t epoch) {
     shard.compared_epoch = 0;
     shard.steady = 0;
   }
-  // Its keys may have been elsewhere already when something was lost.
+  // A slot that has left since the last look may have had its keys elsewhere already when something
+  // was lost. They may be among what was lost, and no mark would show that.
   const SlotSet stayed = look.owned - look.migrating;
   if (lost_at_ >= looked_before) restart((shard.named - shard.look.migrating) - stayed);
   // Keys of a slot that left, or was about to, were elsewhere. If it stays or comes back, it is
@@ -221,6 +224,8 @@ void ShardMarks::lack(const SlotSet& slots, const Gaps& gaps) {
 }
 
 void ShardMarks::filled(const SlotSet& slots, Gap offsets, std::uint64_t stamp) {
+  // Whether a loss that is forgotten concerned these slots, nobody knows. So the segment stays
+  // missing and is read again.
   if (stamp < losses_forgotten_) return;
   SlotSet unharmed = slots;
   for (const Loss& loss : losses_) {
@@ -236,7 +241,8 @@ void ShardMarks::restart(const SlotSet& slots) {
   restarted_at_ = clock_;
 }
 
-// A slot on the move may have keys anywhere.
+// A slot on the move may have keys anywhere, so the marks of one shard cannot show that none of
+// them was lost.
 void ShardMarks::something_was_lost() {
   lost_at_ = ++clock_;
   restart(moving());
@@ -280,11 +286,13 @@ void ShardMarks::review_arrivals() {
 }
 
 void ShardMarks::name_arrivals(ShardState& shard) {
+  // While a second master claims a slot, nobody knows which of them has its keys.
   SlotSet arrivals = shard.arrivals;
   for (const auto& [node, other] : shards_) {
     if (&other != &shard) arrivals -= other.look.owned;
   }
-  // A slot may have passed through any shard on its way.
+  // A slot may have passed through any shard on its way, and lost keys there. Only marks that are
+  // read after it has arrived show that.
   if (arrivals.empty() || !all_checked_after(shard, shard.arrivals_at)) return;
   if (!all_slots_owned()) return;
   SlotSet claimed;
@@ -311,8 +319,10 @@ bool ShardMarks::all_checked_after(const ShardState& shard, std::uint64_t stamp)
   });
 }
 
-// A slot that arrives from now on has lost nothing here: none was on its way when the shard lost
-// something, or it is known, and the marks that name it say so.
+// Whatever arrives from now on in the shard's present history has lost nothing here: either no slot
+// was on its way when the shard lost something, or all of the retention became missing for it, and
+// the marks of all others say so by now. Before that, the next updater would find a mark that
+// vouches for arrivals, and read nothing again.
 void ShardMarks::make_safe(ShardState& shard) {
   if (shard.safe() || !all_checked_after(shard, shard.unsafe_since)) return;
   if (!all_slots_owned()) return;
@@ -345,7 +355,8 @@ std::optional<MarkValue> ShardMarks::to_write(const std::string& node, std::int6
     shard.named -= theirs;
     shard.partly -= theirs;
   }
-  // What was named before is named until an owner's mark names it: another updater may read this.
+  // A mark goes on naming what it named before, until an owner's mark does. If this process ends in
+  // between, the next updater knows of the slot's gaps from this mark alone.
   const SlotSet named = shard.named | shard.partly;
   MarkValue mark{.position = position};
   mark.gaps = gaps_merged(gaps_below(missing_.of(named), position), MarkValue::kGapsMax);
@@ -363,6 +374,8 @@ std::optional<MarkValue> ShardMarks::to_write(const std::string& node, std::int6
             "of two marks of a shard, the newer one has the higher serial");
   must_hold(position <= next_, "a shard's mark names no offset beyond what was taken in");
   constexpr std::size_t kRemembered = 8;
+  // If a copy of a forgotten attempt is found later, it counts as another updater's, and more is
+  // read again than is missing. Nothing is lost by that.
   if (shard.attempts.size() == kRemembered) shard.attempts.erase(shard.attempts.begin());
   std::ranges::sort(shard.attempts.emplace_back(mark).shard->places);
   shard.writing = true;
@@ -370,8 +383,9 @@ std::optional<MarkValue> ShardMarks::to_write(const std::string& node, std::int6
   return mark;
 }
 
-// Above every serial that was seen in any shard, so that a mark that left with its slot and comes
-// back is known to be older. Where a shard has no mark, the next one is far above them.
+// The serial is above every one that was seen in any shard, so that a mark which left with its slot
+// and comes back is known to be older. Where a shard has no mark now, older ones that this process
+// has never seen may come back to it; so its next one is far above all that are known.
 std::uint64_t ShardMarks::next_serial(const ShardState& shard) {
   constexpr int kStartBits = 32;
   if (shard.confirmed) return ++highest_serial_;
@@ -391,12 +405,17 @@ void ShardMarks::written(const std::string& node, std::uint64_t epoch) {
   shard.checked_at = shard.looked_at;
   shard.told_at = shard.attempted_at;
   ++clock_;
+  // Only what is sent from now on counts. An event that was sent before may have been executed and
+  // lost again before the mark was written: then the mark would vouch for it, and nothing would
+  // show the loss.
   if (shard.steady == 0) shard.steady = clock_;
   review_arrivals();
 }
 
 void ShardMarks::doubtful(const std::string& node) {
   const auto found = shards_.find(node);
+  // The copies must be read before the next write: what was written without an answer would make
+  // each further comparison fail.
   if (found != shards_.end()) found->second.compared = false;
 }
 
@@ -404,6 +423,7 @@ void ShardMarks::lost(const std::string& node) {
   const auto found = shards_.find(node);
   if (found == shards_.end()) return;
   found->second.steady = 0;
+  // Otherwise a shard that never comes back would keep all others from their first marks.
   found->second.awaited = false;
 }
 

@@ -26,10 +26,11 @@ namespace fcap::updater {
 /// again when the connection changes. What holds:
 /// - A shard's mark speaks for slots whose keys had all arrived before it was written, so wherever
 ///   the shard's data goes, the mark is preceded by the keys.
-/// - A slot that arrived is named by its new owner's mark when all other shards' marks were found
-///   unharmed after that. While it is on the move, all of the retention becomes missing for it
-///   whenever any shard is seen to have lost something. Its former owner's mark names it until the
-///   new owner's does.
+/// - When a slot has arrived at a shard, that shard's mark names it only after the marks of all
+///   other shards were read once more and showed no loss: a shard through which the slot has passed
+///   may have lost keys of it, which no mark would ever show. Until then its former owner's mark
+///   goes on naming it, and all of the retention becomes missing for it whenever any shard is seen
+///   to have lost something.
 /// - Whatever is missing for a slot is in a gap of every mark that names it.
 ///
 /// Not thread-safe.
@@ -40,8 +41,8 @@ class ShardMarks {
   ShardMarks(std::int64_t retention_start, std::int64_t next, SlotSet all = SlotSet::all(),
              SlotSet places = SlotSet::all());
 
-  /// What is below counts no more, as Kafka says: its messages are older than the retention, or
-  /// gone. It only rises. Not known: 0.
+  /// Offsets below this one do not count any more: Kafka says that their messages are older than
+  /// the retention, or gone. The offset only rises; 0: not known.
   void raise_oldest(std::int64_t offset) noexcept { oldest_ = std::max(oldest_, offset); }
 
   /// Messages below have expired, so nobody can read again what is missing of them.
@@ -75,17 +76,17 @@ class ShardMarks {
   [[nodiscard]] std::optional<MarkValue> to_write(const std::string& node, std::int64_t position);
   /// Whether to_write() waits only for the marks of other shards.
   [[nodiscard]] bool waits_for_others(const std::string& node) const;
-  /// All copies are.
+  /// All copies of the mark that to_write() gave were written.
   void written(const std::string& node, std::uint64_t epoch);
-  /// A copy was not written, or nobody knows whether it was.
+  /// One of these copies was not written, or nobody knows whether it was.
   void doubtful(const std::string& node);
-  /// The connection to a shard was lost or cannot be made: nothing counts and no segment is its own
-  /// before the next mark.
+  /// The connection to a shard was lost or cannot be made. Until its next mark is confirmed, no
+  /// acknowledgement of the shard counts, and no segment is read for its users.
   void lost(const std::string& node);
 
   /// Offsets below `next` have been read live.
   void taken(std::int64_t next) noexcept { next_ = next; }
-  /// When something is sent.
+  /// The present stamp, to be kept with what is about to be sent; counts() compares it.
   [[nodiscard]] std::uint64_t stamp() const noexcept { return clock_; }
   /// Whether what was sent at `stamp` and acknowledged over the connection `epoch` counts: the
   /// shard's mark was confirmed there before.
@@ -116,8 +117,9 @@ class ShardMarks {
   [[nodiscard]] std::size_t slots_restarted() const noexcept { return slots_restarted_; }
   /// The mark of a shard as last read or confirmed.
   [[nodiscard]] std::optional<MarkValue> confirmed(const std::string& node) const;
-  /// Whether the shard that a mark was written to, which lies in one of this shard's slots and is
-  /// no copy of its own, has a newer one, so that it must not speak for that shard again.
+  /// `mark` was found in a slot of this shard, in none of the places of its own mark. Whether the
+  /// shard that it was written to has a newer one by now. Then it is to be deleted: if its slot
+  /// came back to that shard, it would speak for it again.
   [[nodiscard]] bool is_obsolete(const std::string& node, const MarkValue& mark) const;
   /// Whether it is the confirmed one, or may have been written since then.
   [[nodiscard]] bool is_ours(const std::string& node, const MarkValue& mark) const;
@@ -128,25 +130,28 @@ class ShardMarks {
     bool seen = false;
     bool read = false;                 // its marks were read at least once
     bool compared = false;             // its marks were read over this connection
-    bool awaited = true;               // neither its marks were read, nor was it found to be away
+    bool awaited = true;               // its marks were not read yet, and it was not lost() either
     bool suspected = false;            // its marks show a loss, if what it owns is still the same
-    bool begun = false;                // a mark was to be written since they were read
+    bool begun = false;                // to_write() has given a mark for it
     std::uint64_t epoch = 0;           // of the look
     std::uint64_t compared_epoch = 0;  // 0: never
     std::uint64_t looked_at = 0;
     std::uint64_t checked_at = 0;    // the look after which its mark was last found unharmed
     std::uint64_t attempted_at = 0;  // when the last attempt was decided
-    std::uint64_t told_at = 0;       // and when what its mark says was
+    std::uint64_t told_at = 0;       // when the attempt that is now its mark was decided
     std::uint64_t arrivals_at = 0;   // when the last slot was seen to have arrived
-    std::uint64_t unsafe_since = 0;
+    std::uint64_t unsafe_since = 0;  // when its marks last showed a loss
     std::uint64_t steady = 0;  // since when its mark is confirmed on this connection; 0: it is not
     std::optional<MarkValue> confirmed;
     // Since then, those that another updater began included; of each, any copy may have been
     // written.
     std::vector<MarkValue> attempts;
-    bool writing = false;          // the last one
-    std::uint64_t serial = 0;      // of the mark of another updater that its claims began with
-    SlotSet named;                 // in its next mark, all of their keys were here
+    bool writing = false;      // the last one
+    std::uint64_t serial = 0;  // of the mark of another updater that its claims began with
+    // The slots of the shard, by what is known of their keys. A slot that arrives is in `arrivals`,
+    // and in `named` once nothing can have been lost on its way. When it leaves, or begins to, it
+    // goes to `partly`: the mark still speaks for it, until its next owner's mark does.
+    SlotSet named;                 // its next mark speaks for them; all of their keys were here
     SlotSet partly;                // named when some of their keys were elsewhere, not taken in yet
     SlotSet arrivals;              // owned, and not named yet
     SlotSet passed;                // were here in part since its mark was last found unharmed

@@ -14,7 +14,8 @@ namespace {
 constexpr std::chrono::milliseconds kNodesEvery{100};
 constexpr std::chrono::milliseconds kAgainAfter{50};
 constexpr std::chrono::milliseconds kAgainAfterMax{1000};
-// A shard that was well for less long is not waited for when it is lost again.
+// A shard that was well for less long is away as soon as it is lost again. Otherwise one that comes
+// and goes would hold up all others for `patience` each time.
 constexpr std::chrono::seconds kWell{10};
 
 SlotSet slots_of(const std::vector<redis::SlotRange>& ranges) {
@@ -72,6 +73,8 @@ ShardedPartition& ShardTurns::add(std::int32_t id, ShardMarks marks, std::string
           .first->second;
   tell_nodes(added.marks);
   for (auto& [node, shard] : shards_) {
+    // A shard that is away is not waited for. Otherwise no mark of the partition could be written,
+    // and nothing of it read, before that shard is back.
     if (shard.away) added.marks.lost(node);
     shard.due = {};
   }
@@ -189,12 +192,14 @@ void ShardTurns::judge_partition(ShardedPartition& p, Clock::time_point now) con
   if (!waits) p.asking_since.reset();
   if (waits && !p.asking_since) p.asking_since = now;
   const bool too_long = p.asking_since && now - *p.asking_since >= options_.patience;
-  // Not before its marks are confirmed, or the shards would wait for it once more.
+  // Once left behind, it stays so until its marks are confirmed: otherwise shards would be judged
+  // by marks that cannot be confirmed yet, and all partitions would wait once more.
   p.left_behind = too_long || (p.left_behind && !ready(p));
 }
 
-// The partitions by whose marks shards are judged. If all are left behind, those of which Kafka has
-// said by now what was to be known: whether a shard takes marks, only they can show.
+// The partitions by whose marks shards are judged: those that are not left behind. If all are,
+// those whose marks wait for no answer of Kafka any more, because whether a shard takes marks only
+// written marks can show.
 std::vector<const ShardedPartition*> ShardTurns::witnesses() const {
   std::vector<const ShardedPartition*> well;
   std::vector<const ShardedPartition*> answered;
@@ -210,13 +215,13 @@ void ShardTurns::judge_shards(Clock::time_point now) {
   const std::vector<const ShardedPartition*> witnesses = this->witnesses();
   away_.set();
   for (auto& [node, shard] : shards_) {
-    if (partitions_.empty()) {  // then nothing is asked of it
+    if (partitions_.empty()) {  // then no shard is asked anything
       shard.unsteady_since = now;
       shard.steady = shard.away = false;
       away_ &= ~shard.mapped_bits;
       continue;
     }
-    if (witnesses.empty() && shard.epoch != 0) {  // it stays what it was
+    if (witnesses.empty() && shard.epoch != 0) {  // well or away, as it was before
       shard.unsteady_since = now;
       if (!shard.away) away_ &= ~shard.mapped_bits;
       continue;
@@ -320,7 +325,8 @@ bool ShardTurns::settled(const ShardedPartition& partition) const {
     const auto confirmed = partition.marks.confirmed(node);
     if (!confirmed || confirmed->position < partition.position) return false;
     if (!says_missing(*confirmed, partition.marks.missing())) return false;
-    // Else the next updater would fill again what is filled already.
+    // A mark that still has gaps which were filled meanwhile would make the next updater fill them
+    // again.
     return confirmed->gaps.empty() || !partition.marks.missing().empty();
   });
 }

@@ -48,18 +48,20 @@ struct ShardedPartition {
   std::int64_t position = 0;  ///< everything below it is done or given up
   LogIdentity log;            ///< what a mark of this position says of the log
   std::map<std::string, MarksInShard> places = {};  ///< by node
-  bool known = false;      ///< the marks of every shard there was had been read
+  bool known = false;      ///< the marks of all shards were read, at one time or another
   bool committed = false;  ///< the group had committed an offset of it
   /// Since when Kafka has not said whether the log of some mark is the one that is being read.
   std::optional<Clock::time_point> asking_since = {};
-  /// That has taken too long (it may have no leader): shards are judged without it, until all of
-  /// its marks are confirmed again.
+  /// Kafka's answer has taken too long (the partition may have no leader): the other partitions are
+  /// read without this one, and shards are judged without its marks, until all of them are
+  /// confirmed again.
   bool left_behind = false;
 };
 
 /// Asks the masters of a cluster what they are, and reads and writes the marks of partitions in
-/// their shards: one turn after the other with each, all of it over one connection. A turn that
-/// fails is begun again; what it has found out by then is forgotten.
+/// their shards. Each shard has one turn after the other: a look at what it owns, the marks that
+/// must be read, and the marks that are due, all of it over one connection. A turn that fails is
+/// begun again; what it has found out by then is forgotten.
 ///
 /// The copies of a mark (copies_of()) are written one after the other, each by compare-and-set and
 /// only if the one before it was written. Then copies of older marks are deleted.
@@ -81,8 +83,9 @@ class ShardTurns {
     std::chrono::milliseconds idle_interval{1000};
     /// A mark expires so much later than the present.
     std::chrono::milliseconds marks_live{0};
-    /// A shard whose marks are not confirmed for so long is away: the others go on without it. So
-    /// do the other partitions without one whose log Kafka says nothing of for so long.
+    /// A shard whose marks are not confirmed for so long is away, and the others go on without it.
+    /// Likewise a partition of whose log Kafka says nothing for so long is left behind, and the
+    /// other partitions go on without it.
     std::chrono::milliseconds patience{2000};
   };
   /// Asks whether the log of a mark is the one that is being read; judged() has the answer. Returns
@@ -116,14 +119,15 @@ class ShardTurns {
   /// ready(), and no shard that has slots is away. One whose marks are not confirmed on the present
   /// connection may have lost something since they were read.
   [[nodiscard]] bool all_known(const ShardedPartition& partition) const;
-  /// Whether the marks of every shard that has slots, away or not, say what is missing, on the
-  /// present connection.
+  /// Whether the mark of every shard that has slots, also of one that is away, says all that is
+  /// missing for its users, and is confirmed on the present connection.
   [[nodiscard]] bool told(const ShardedPartition& partition) const;
-  /// The slots for whose users it is not known what is missing: all of them until all_read() once,
-  /// and then those of shards whose marks were not read over the present connection or that are
-  /// away.
+  /// The slots for whose users it is not known what is missing. These are all slots until the marks
+  /// of all shards were read once (ShardedPartition::known); afterwards those of shards that are
+  /// away, or whose marks were not read over the present connection.
   [[nodiscard]] SlotSet unknown(const ShardedPartition& partition) const;
-  /// Whether some shard's marks are to be confirmed yet, and it is not away.
+  /// Whether a shard that is not away has marks that are still to be confirmed, or no shard with
+  /// slots is left to read for.
   [[nodiscard]] bool waiting() const;
   /// Whether every shard that is not away has a mark of the partition's position that says what is
   /// missing, and none has one with gaps that are filled.
@@ -171,9 +175,9 @@ class ShardTurns {
     bool knows_script = false;
     Clock::time_point due{};
     std::uint32_t failures = 0;
-    std::string why;  // of the last failure
-    bool steady = false;
-    bool away = false;
+    std::string why;      // of the last failure
+    bool steady = false;  // the marks of all witnesses() are confirmed over the present connection
+    bool away = false;    // unsteady for Options::patience: the others go on without it
     Clock::time_point steady_since{};
     Clock::time_point unsteady_since{};
   };

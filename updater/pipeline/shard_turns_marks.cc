@@ -102,7 +102,8 @@ void ShardTurns::begin_read(const std::string& node, ShardInTurn& shard, Clock::
       add({.partitions = whose, .slot = slot});
       continue;
     }
-    // Some of the keys may be here and others not.
+    // Some of these keys may be here and others not. To an MGET of several, Redis would answer
+    // TRYAGAIN, which gives none of them.
     for (const std::int32_t id : whose) {
       add({.partitions = {id}, .slot = slot, .migrating = true});
     }
@@ -171,6 +172,8 @@ void ShardTurns::settle_read(std::int32_t id, ShardedPartition& p, const std::st
       place.unanswered = place.ticket != 0;
       if (place.unanswered) return;
     }
+    // A mark about another log claims no offset of this one. Which slots it names and how new it is
+    // still counts.
     if (place.usable == false) {
       for (MarkValue& other : found) {
         other.position = 0;
@@ -223,7 +226,8 @@ bool ShardTurns::is_due(const ShardedPartition& p, const std::string& node,
   const auto place = p.places.find(node);
   if (place == p.places.end() || now >= place->second.due || !steady(p, node, shard)) return true;
   const auto confirmed = p.marks.confirmed(node);
-  // Until a mark says `safe`, the next updater takes it for a loss.
+  // The next updater takes a mark that does not say `arrivals_safe` for a loss, so it is written
+  // again until it can.
   return !confirmed || confirmed->position != p.position || !confirmed->shard->arrivals_safe ||
          confirmed->shard->slots != shard.look.self.owned || !confirmed->gaps.empty() ||
          !p.marks.missing().empty();
@@ -260,7 +264,7 @@ void ShardTurns::begin_write(const std::string& node, ShardInTurn& shard, Clock:
   send_writes(shard);
 }
 
-// All that are in `jobs`.
+// Sends the writes that are in `jobs`, as one call.
 void ShardTurns::send_writes(ShardInTurn& shard) {
   shard.call = NodeCall::make();
   for (const MarkCommand& job : shard.jobs)
@@ -301,7 +305,8 @@ bool ShardTurns::take_copy(ShardInTurn& shard, ShardedPartition::MarksInShard& p
   return false;
 }
 
-// Copies of older marks, once there is a newer one, so that none comes back with its slot.
+// Deletes the copies of older marks that lie in this shard once there is a newer one. If such a
+// copy stayed, its slot could bring it back to its shard, and it would speak for that shard again.
 void ShardTurns::remove_obsolete(std::int32_t id, const ShardedPartition& p,
                                  const std::string& node, ShardInTurn& shard) {
   const auto own = p.marks.confirmed(node);
@@ -328,7 +333,7 @@ void ShardTurns::take_written(const std::string& node, ShardInTurn& shard, const
       remove_obsolete(id, *p, node, shard);
       continue;
     }
-    // Its other copy is not written either.
+    // A copy is written only after the one before it, so the other copy of this mark is dropped.
     std::erase_if(shard.later,
                   [id](const MarkCommand& other) { return other.partitions.front() == id; });
     p->marks.doubtful(node);

@@ -103,7 +103,9 @@ Status Updater::run(const std::stop_token& stop) {
   const std::optional<std::string> fatal = consumer_->fatal();
   partitions_->set_log_looks(nullptr);
   prober_.reset();
-  filler_.reset();  // it reads by the other
+  // In this order: the filler reads by the reader, and close() below still drains, which asks for
+  // neither of them any more.
+  filler_.reset();
   gap_reader_.reset();
   // Drains, marks and commits in on_revoking().
   consumer_->close(options_.leave_timeout);

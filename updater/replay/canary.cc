@@ -95,7 +95,8 @@ bool Canary::alive() {
   std::vector<redis::BlockingCall> calls;
   for (const CanaryKey& place : places_) calls.push_back({{"GET", place.key}, place.key});
   std::size_t found = 0;
-  // No answer, on the same connection, says nothing.
+  // If no answer comes and the connection is still the same one, the key may well be there: it is
+  // asked for again.
   for (int i = 0; i < kPlantAttempts; ++i) {
     found = 0;
     const auto code = redis::call_and_wait(

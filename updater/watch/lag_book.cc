@@ -63,7 +63,8 @@ std::optional<std::int64_t> LagBook::done_below(std::int32_t partition) const {
   return start == starts_.end() ? std::nullopt : std::optional(start->second);
 }
 
-// What is read again begins with older messages than one whose timestamp was asked for before.
+// The timestamp of the first message that is not done; null: not known. After reading went back,
+// that message is an older one than the one whose timestamp was asked for.
 const LagBook::Oldest* LagBook::oldest_of(std::int32_t partition) const {
   const auto oldest = oldest_.find(partition);
   const auto done = done_below(partition);

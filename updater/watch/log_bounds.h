@@ -28,7 +28,7 @@ struct LogBounds {
   /// for how far clocks may be ahead. Instant::max(): nobody knows how late. nullopt: there were
   /// none.
   std::optional<Instant> gone_before = {};
-  /// Messages that Kafka dates before the retention hold events of it, so it begins with the log.
+  /// Messages that Kafka dates before the retention hold events of it: reading begins with the log.
   bool misdated = false;
 };
 

@@ -32,8 +32,8 @@ class RedisWatch {
   /// Does what is due; to be called every few seconds.
   void tick(Clock::time_point now);
 
-  /// What the server reported last; nullopt: nothing yet. In a cluster: the keys that its masters
-  /// have evicted in all, and else what the first one says that may evict, or the first.
+  /// What the server reported last; nullopt: nothing yet. In a cluster, the report of the first
+  /// master that may evict, or of the first if none may, but with the evicted keys of all masters.
   [[nodiscard]] std::optional<RedisFacts> facts() const;
   /// What must change, for /readyz: one line each, which names the node in a cluster; empty:
   /// nothing.
