@@ -14,25 +14,25 @@ namespace fcap::bench {
 namespace {
 
 // One user's impressions by time, the same in every layout. Views into `campaigns`.
-std::vector<Impression> impressions_of(const Population& population,
-                                       const std::vector<std::string>& campaigns,
-                                       std::size_t user) {
+std::vector<PeerImpression> impressions_of(const Population& population,
+                                           const std::vector<std::string>& campaigns,
+                                           std::size_t user) {
   constexpr std::int64_t kMonthMs = std::int64_t{30} * 86'400'000;
   std::mt19937_64 random(user);
-  std::vector<Impression> impressions;
+  std::vector<PeerImpression> impressions;
   for (std::size_t i = 0; i < population.campaigns * population.impressions; ++i) {
     const auto age_ms = static_cast<std::int64_t>(random() % kMonthMs);
     impressions.push_back({.time = population.now - std::chrono::milliseconds(age_ms),
                            .campaign = campaigns[i / population.impressions],
                            .fingerprint = static_cast<std::uint32_t>(random())});
   }
-  std::ranges::sort(impressions, {}, &Impression::time);
+  std::ranges::sort(impressions, {}, &PeerImpression::time);
   return impressions;
 }
 
-std::string record_of(std::span<const Impression> impressions) {
+std::string record_of(std::span<const PeerImpression> impressions) {
   ledger::Ledger ledger;
-  for (const Impression& impression : impressions) ledger.merge(entry_of(impression));
+  for (const PeerImpression& impression : impressions) ledger.merge(entry_of(impression));
   return compacted_record(ledger);
 }
 
@@ -95,12 +95,12 @@ void populate(RedisConsole& console, Layout& layout, const Population& populatio
   console.load(layout.traits().scripts);
   const auto campaigns = campaign_ids(population.campaigns);
   send_each(console, population.users, [&](CommandBatch& batch, std::size_t user) {
-    const std::vector<Impression> all = impressions_of(population, campaigns, user);
+    const std::vector<PeerImpression> all = impressions_of(population, campaigns, user);
     const auto impressions = std::span(all);
     const std::string id = user_id(user);
     append_record(batch, key_of(id, population.key_prefix),
                   record_of(impressions.first(compacted)));
-    for (const Impression& impression : impressions.subspan(compacted)) {
+    for (const PeerImpression& impression : impressions.subspan(compacted)) {
       layout.record(batch, id, impression);
     }
   });

@@ -144,7 +144,7 @@ class LossIsWritten : public ::testing::Test {
   }
   void put(const Partitions& entries) { put({{kTopic, entries}}); }
   // What is due now, one answer after the other.
-  void poll() {
+  void tick() {
     for (int i = 0; i < 6; ++i) {
       publisher_.tick(now_, kNow);
       store_.run_all();
@@ -184,18 +184,18 @@ TEST_F(LossIsWritten, WithTheFirstValueThatCheckersFind) {
 }
 
 TEST_F(LossIsWritten, NoEarlierThanThePresentAlsoWhereNothingIsKnownOfEvents) {
-  poll();
+  tick();
   ASSERT_TRUE(stated().contains("*"));
   EXPECT_GE(stated().at("*").before, kNow);
 }
 
 TEST_F(LossIsWritten, AtOnceWhereAMarkIsGone) {
   put(Partitions{});
-  poll();
+  tick();
   now_ += seconds{1};  // a look is not due yet
   marks_.gone = {0, 9};
   publisher_.set_marks(marks_);
-  poll();
+  tick();
   ASSERT_TRUE(stated().contains("*"));
   EXPECT_EQ(stated().at("*").slots, SlotSet(0, 9));
 }
@@ -203,52 +203,52 @@ TEST_F(LossIsWritten, AtOnceWhereAMarkIsGone) {
 TEST_F(LossIsWritten, AtOnceWhereANewConnectionLeadsToAnEmptyRedis) {
   put(Partitions{});
   publisher_.set_marks(marks_);
-  poll();
+  tick();
   store_.records().clear();
   now_ += seconds{1};
   publisher_.set_marks(marks_);
-  poll();
+  tick();
   EXPECT_TRUE(store_.records().empty()) << "a look is not due yet";
   ++marks_.connections;
   publisher_.set_marks(marks_);
-  poll();
+  tick();
   EXPECT_TRUE(stated().contains("*"));
 }
 
 // Whoever states it looks at it right after that, so that what is compared from then on counts.
 TEST_F(LossIsWritten, AndIsTakenBackWithTheNextComparison) {
   publisher_.set_marks(marks_);
-  poll();
+  tick();
   ASSERT_TRUE(stated().contains("*"));
   now_ += milliseconds{100};
   compare({0, 1});
   owns({{0, std::nullopt}, {1, std::nullopt}});
-  poll();
+  tick();
   EXPECT_EQ(stated(), Partitions{});
 }
 
 TEST_F(LossIsWritten, AndAnOwnerThatLacksNothingSaysSoToTheOthers) {
   put({{"*", kNow}});
   publisher_.set_marks(marks_);
-  poll();
+  tick();
   now_ += milliseconds{100};
   compare({0});
   owns({{0, std::nullopt}});
-  poll();
+  tick();
   EXPECT_EQ(stated(), (Partitions{{"*", kNow}, {"0", Instant{}}}));
 }
 
 TEST_F(LossIsWritten, AndIsLookedAtEverySecondWhileItStands) {
   put({{"*", kNow}});
   publisher_.set_marks(marks_);
-  poll();
+  tick();
   const Partitions both_compared{{"*", kNow}, {"0", Instant{}}, {"1", Instant{}}};
   put(both_compared);  // by others
   now_ += milliseconds{900};
-  poll();
+  tick();
   EXPECT_EQ(stated(), both_compared);
   now_ += milliseconds{200};
-  poll();
+  tick();
   EXPECT_EQ(stated(), Partitions{});
 }
 
@@ -258,18 +258,18 @@ TEST_F(LossIsWritten, AndTheEntryOfAPartitionStaysUntilItIsComparedAgain) {
   put(before);
   owns({{0, std::nullopt}});
   publisher_.set_marks(marks_);
-  poll();
+  tick();
   EXPECT_EQ(stated(), before);
 }
 
 TEST_F(LossIsWritten, AndTwoRegionsSayEachTheirOwn) {
   put({{"h:t", {{"0", kNow}}}, {kTopic, {}}});
   publisher_.set_marks(marks_);
-  poll();
+  tick();
   now_ += seconds{1};
   marks_.gone = SlotSet::all();
   publisher_.set_marks(marks_);
-  poll();
+  tick();
   const auto record = redis::parse_config(store_.records()["fcap:!config"].bytes);
   ASSERT_TRUE(record.ok());
   EXPECT_EQ(record.value().missing_before.at("h:t"), (Partitions{{"0", kNow}}));
@@ -279,14 +279,14 @@ TEST_F(LossIsWritten, AndTwoRegionsSayEachTheirOwn) {
 TEST_F(LossIsWritten, AndWhoHasNotComparedIsNamed) {
   put({{"*", kNow}, {"1", Instant{}}});
   publisher_.set_marks(marks_);
-  poll();
+  tick();
   EXPECT_NE(publisher_.trouble().find("the marks of t, partitions 0, have not been compared"),
             std::string::npos)
       << publisher_.trouble();
   marks_.partitions = 0;
   publisher_.set_marks(marks_);
   now_ += seconds{2};
-  poll();
+  tick();
   EXPECT_NE(publisher_.trouble().find("the marks of t, have not been compared"), std::string::npos)
       << publisher_.trouble();
 }
