@@ -4,60 +4,36 @@
 #include <new>
 #include <utility>
 
-#include "checker/callback_checks.h"
 #include "ledger/ids.h"
 
 namespace fcap::checker {
 
-void AsyncRead::prepare(CallbackChecks& owner, bool in_batch) noexcept {
+void AsyncRead::prepare(ReadOwner& owner, Answerer answerer) noexcept {
   owner_ = &owner;
-  in_batch_ = in_batch;
-  by_executor_ = !in_batch && owner.has_executor();
+  answerer_ = answerer;
   reason = Reason::kPassed;
   answered = stale = found = false;
   result.verdicts.clear();
   result.rules = nullptr;
-  phase_.store(0, std::memory_order_relaxed);
+  state.reset();
   references_.store(1, std::memory_order_relaxed);
 }
 
 void AsyncRead::complete(const StoreOutcome& outcome) noexcept {
-  // The CallbackChecks may be gone, so none of its members is read before the claim.
-  if (!by_executor_ && (phase_.load(std::memory_order_acquire) & kSubmitted) != 0) {
-    // The usual case, in one step instead of three. Nobody else answers what is claimed here, so
-    // that end() may take kLeft for granted.
-    const auto before = phase_.fetch_or(kTaken | kClaimed | kLeft, std::memory_order_acq_rel);
-    if ((before & kClaimed) == 0) {
-      owner_->note_outcome(*this, outcome);
-      owner_->answer(*this, read_outcome(outcome));
-    }
-  } else {
-    complete_early(outcome);
+  const bool by_executor = answerer_ == Answerer::kExecutor;
+  const ReadState::ReadArrival arrival = state.arrive(by_executor);
+  if (arrival == ReadState::ReadArrival::kTooLate) return drop_reference();
+  owner_->note_outcome(*this, outcome);
+  if (arrival == ReadState::ReadArrival::kAnswer) {
+    owner_->answer(*this, read_outcome(outcome));
+    return drop_reference();
   }
+  // While the call that asked is still under way, this may be its very stack: then it deals with
+  // the outcome when it has left the store, outside all of the store's calls.
+  keep(outcome);
+  if (state.kept()) by_executor ? owner_->hand_over(*this) : run();
+  if (state.leave()) owner_->forget(*this);
   drop_reference();
-}
-
-void AsyncRead::complete_early(const StoreOutcome& outcome) noexcept {
-  const auto before = phase_.fetch_or(kTaken, std::memory_order_acq_rel);
-  if ((before & kClaimed) == 0) {
-    owner_->note_outcome(*this, outcome);
-    // If the call that asked has not returned from the store yet, this may run on its own stack. A
-    // callback here would run inside the store's call, whose locks it may need. So the outcome is
-    // kept, and the caller answers by it after it has left the store.
-    bool mine = (before & kSubmitted) != 0;
-    if (!mine || by_executor_) {
-      keep(outcome);
-      mine = mine || (phase_.fetch_or(kKept, std::memory_order_acq_rel) & kSubmitted) != 0;
-      if (mine && by_executor_) {
-        owner_->hand_over(*this);
-      } else if (mine) {
-        run();
-      }
-    } else if (claim()) {
-      owner_->answer(*this, read_outcome(outcome));
-    }
-    leave();
-  }
 }
 
 void AsyncRead::keep(std::span<const std::string_view> asked) {
@@ -76,53 +52,21 @@ void AsyncRead::keep(const StoreOutcome& outcome) noexcept {
   }
 }
 
-bool AsyncRead::leave_submit() noexcept {
-  return (phase_.fetch_or(kSubmitted, std::memory_order_acq_rel) & kKept) != 0;
-}
-
 void AsyncRead::run() noexcept {
-  if (claim()) owner_->answer(*this, kept_outcome());
-}
-
-bool AsyncRead::claim() noexcept {
-  return (phase_.fetch_or(kClaimed, std::memory_order_acq_rel) & kClaimed) == 0;
-}
-
-bool AsyncRead::claim_early() noexcept {
-  const auto before = phase_.fetch_or(kClaimed, std::memory_order_acq_rel);
-  if ((before & kClaimed) != 0) return false;
-  // complete() will find the read claimed and not touch the CallbackChecks, so end() need not wait
-  // for it.
-  if ((before & kTaken) == 0) phase_.fetch_or(kLeft, std::memory_order_acq_rel);
-  return true;
-}
-
-void AsyncRead::skip_store() noexcept {
-  phase_.store(kTaken | kLeft | kSubmitted, std::memory_order_release);
-}
-
-void AsyncRead::end() noexcept {
-  // What they hold goes before anybody can think this check is over.
-  callback = nullptr;
-  pick = nullptr;
-  const auto before = phase_.fetch_or(kEnded, std::memory_order_acq_rel);
-  // Ended twice, it would leave the list of pending ones twice, and another check with it.
-  if ((before & kEnded) != 0) return;
-  if ((before & kLeft) != 0) owner_->forget(*this);
-}
-
-void AsyncRead::leave() noexcept {
-  const auto before = phase_.fetch_or(kLeft, std::memory_order_acq_rel);
-  if ((before & kEnded) != 0) owner_->forget(*this);
+  if (state.claim()) owner_->answer(*this, kept_outcome());
 }
 
 bool AsyncRead::cancel() noexcept {
-  if (!claim_early()) return false;
-  // In a child, the lock of the list may be held by a thread that is not there.
-  if (owner_->in_child()) return true;
-  owner_->note_canceled();
-  end();
+  if (!state.claim()) return false;
+  owner_->drop_canceled(*this);
   return true;
+}
+
+bool AsyncRead::end() noexcept {
+  // What they hold goes before anybody can think this check is over.
+  callback = nullptr;
+  pick = nullptr;
+  return state.end();
 }
 
 void AsyncRead::drop_reference() noexcept {

@@ -16,24 +16,48 @@
 #include "checker/async_pick.h"
 #include "checker/pool.h"
 #include "checker/question.h"
+#include "checker/read_state.h"
 #include "checker/verdicts.h"
 
 namespace fcap::checker {
 
-class CallbackChecks;
+class AsyncRead;
+
+/// Whoever starts AsyncReads. ReadState says until when it must stay for a read, and who may touch
+/// it.
+///
+/// Thread safety: all functions from any thread.
+class ReadOwner {
+ public:
+  /// The store has answered, and not too late.
+  virtual void note_outcome(const AsyncRead& read, const StoreOutcome& outcome) noexcept = 0;
+  /// Has run() called by the executor, or else by a thread of the owner's.
+  virtual void hand_over(AsyncRead& read) noexcept = 0;
+  /// The caller has claimed it: gives the answer, and ends it.
+  virtual void answer(AsyncRead& read, const ReadOutcome& outcome) noexcept = 0;
+  /// The same where nobody wants the answer.
+  virtual void drop_canceled(AsyncRead& read) noexcept = 0;
+  /// It is over. The owner may go before this has returned.
+  virtual void forget(AsyncRead& read) noexcept = 0;
+
+ protected:
+  ~ReadOwner() = default;
+};
 
 /// One asynchronous check on its way. The store, the executor's task, the answer queue, the host's
 /// CheckHandle and the list of pending ones hold a reference each; exactly one of them claims the
-/// answer.
-///
-/// A store of the host's or an executor may hold a read for longer than the Checker lives. So only
-/// two may touch the CallbackChecks: whoever has claimed the read, until end(), and complete(),
-/// from kTaken to kLeft. The Checker's destructor waits for both.
+/// answer. The Checker may go while a store of the host's or an executor still holds a read.
 class AsyncRead final : public StoreCompletion, public QueuedAnswer, public PoolNode<AsyncRead> {
  public:
-  /// Makes ready for one use, with one reference, which the caller gets. `in_batch`: the answer
-  /// runs no code of the host's, so it is given by whichever thread has it.
-  void prepare(CallbackChecks& owner, bool in_batch) noexcept;
+  /// Who answers once the outcome is there.
+  enum class Answerer : std::uint8_t {
+    kStore,      ///< the store's thread, unless the call that asked is still under way
+    kExecutor,   ///< the host's
+    kAnyThread,  ///< whichever has the outcome: a batch's answer runs no code of the host's
+  };
+
+  /// Makes ready for one use, with one reference, which the caller gets.
+  void prepare(ReadOwner& owner, Answerer answerer) noexcept;
 
   void complete(const StoreOutcome& outcome) noexcept override;
 
@@ -44,19 +68,11 @@ class AsyncRead final : public StoreCompletion, public QueuedAnswer, public Pool
 
   /// Answers from what complete() has kept, unless somebody else has.
   void run() noexcept;
-  /// Claims the answer; false when it is already given or being given.
-  [[nodiscard]] bool claim() noexcept;
-  /// Claims the answer for somebody who does not wait for the store; false as above.
-  [[nodiscard]] bool claim_early() noexcept;
   /// Whether the callback will never run. False: it has run, runs, or is about to.
   [[nodiscard]] bool cancel() noexcept;
-  /// For whoever has claimed it: the answer is given, or nobody wants it.
-  void end() noexcept;
-  /// For a read that never goes to a store: there will be no complete().
-  void skip_store() noexcept;
-  /// The caller has left the store. True: the outcome is there already, and is the caller's to
-  /// deal with.
-  [[nodiscard]] bool leave_submit() noexcept;
+  /// For the owner, of a read that is claimed: the answer is given, or nobody wants it. True: the
+  /// owner is to forget it.
+  [[nodiscard]] bool end() noexcept;
 
   /// Copies the caller's segments.
   void keep(std::span<const std::string_view> asked);
@@ -68,7 +84,9 @@ class AsyncRead final : public StoreCompletion, public QueuedAnswer, public Pool
   }
   void add_reference() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
   void drop_reference() noexcept;
-  [[nodiscard]] bool in_batch() const noexcept { return in_batch_; }
+  [[nodiscard]] bool in_batch() const noexcept { return answerer_ == Answerer::kAnyThread; }
+
+  ReadState state;
 
   // --- The question; what it refers to is copied when it is asked.
 
@@ -108,24 +126,10 @@ class AsyncRead final : public StoreCompletion, public QueuedAnswer, public Pool
   std::size_t pending_stripe = 0;
 
  private:
-  enum ReadPhase : std::uint32_t {
-    kTaken = 1,       ///< complete() has begun
-    kClaimed = 2,     ///< somebody answers
-    kEnded = 4,       ///< the callback has run
-    kLeft = 8,        ///< complete() does not touch the CallbackChecks any more
-    kSubmitted = 16,  ///< the call that asked has returned from the store
-    kKept = 32,       ///< complete() has kept the outcome
-  };
-
-  /// complete() where the call that asked is still under way, or an executor answers.
-  void complete_early(const StoreOutcome& outcome) noexcept;
   void keep(const StoreOutcome& outcome) noexcept;
-  void leave() noexcept;
 
-  CallbackChecks* owner_ = nullptr;
-  bool in_batch_ = false;
-  bool by_executor_ = false;
-  std::atomic<std::uint32_t> phase_{0};
+  ReadOwner* owner_ = nullptr;
+  Answerer answerer_ = Answerer::kStore;
   std::atomic<std::uint32_t> references_{0};
 };
 

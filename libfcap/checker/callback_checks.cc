@@ -105,14 +105,13 @@ CallbackChecks::HeldRead CallbackChecks::pick_async(std::unique_ptr<AsyncPick> p
 }
 
 void CallbackChecks::cut_off(AsyncRead& read) noexcept {
-  if (read.claim_early()) answer(read, {.reason = Reason::kTimeout});
+  if (read.state.claim()) answer(read, {.reason = Reason::kTimeout});
 }
 
 CallbackChecks::HeldRead CallbackChecks::start(AsyncRead& read, Store::Deadline deadline) noexcept {
   if (read.answered) {
     read.share(kListAndHandle);
     HeldRead held(&read);
-    read.skip_store();  // first: what is on the list may be claimed
     remember(read);
     hand_over(read);
     return held;
@@ -140,7 +139,7 @@ AsyncStart CallbackChecks::start_or_answer(AsyncRead& read, Store::Deadline dead
   read.share(kListHandleAndStore);
   AsyncStart start{.answer = std::nullopt, .handle = CheckHandle(&read)};
   remember(read);
-  if (submit(read, deadline) && read.claim()) {
+  if (submit(read, deadline) && read.state.claim()) {
     judge(read, read.kept_outcome());
     return answered_now(take_answer(read));
   }
@@ -161,7 +160,10 @@ AsyncRead* CallbackChecks::prepared_read(std::string_view user,
   } catch (...) {
     return nullptr;
   }
-  read->prepare(*this, pick != nullptr && (*pick)->batch() != nullptr);
+  const bool in_batch = pick != nullptr && (*pick)->batch() != nullptr;
+  using Answerer = AsyncRead::Answerer;
+  const Answerer outside = has_executor() ? Answerer::kExecutor : Answerer::kStore;
+  read->prepare(*this, in_batch ? Answerer::kAnyThread : outside);
   read->begun = Clock::now();
   read->timed = timed;
   if (read->spare.capacity() < candidates.size() &&
@@ -172,7 +174,7 @@ AsyncRead* CallbackChecks::prepared_read(std::string_view user,
   if (pick != nullptr) read->pick = std::move(*pick);
   // Before anything of the caller's is copied, which may have any length.
   Reason refused = parts_.gate.refuse_user(user);
-  if (read->in_batch() && parts_.gate.inside_callback()) refused = Reason::kReentrant;
+  if (in_batch && parts_.gate.inside_callback()) refused = Reason::kReentrant;
   if (refused != Reason::kPassed) {
     refuse(*read, candidates.size(), refused);
     read->answered = true;
@@ -212,7 +214,7 @@ bool CallbackChecks::knows_answer(AsyncRead& read, std::size_t user_bytes,
 // keeps the read, which may have been answered by the time get() returns.
 bool CallbackChecks::submit(AsyncRead& read, Store::Deadline deadline) noexcept {
   parts_.store.get_maybe_stale(read.key, deadline, read);
-  return read.leave_submit();
+  return read.state.leave_submit();
 }
 
 void CallbackChecks::note_outcome(const AsyncRead& read, const StoreOutcome& outcome) noexcept {
@@ -222,7 +224,7 @@ void CallbackChecks::note_outcome(const AsyncRead& read, const StoreOutcome& out
 
 void CallbackChecks::hand_over(AsyncRead& read) noexcept {
   if (read.in_batch()) return read.run();
-  if (parts_.options.executor) {
+  if (has_executor()) {
     try {
       parts_.options.executor(SharedRead(read));
       return;
@@ -246,7 +248,7 @@ void CallbackChecks::answer(AsyncRead& read, const ReadOutcome& outcome) noexcep
   } else {
     run_callback(read.callback, std::move(read.result));
   }
-  read.end();
+  if (read.end()) forget(read);
 }
 
 void CallbackChecks::judge(AsyncRead& read, const ReadOutcome& outcome) noexcept {
@@ -269,7 +271,7 @@ void CallbackChecks::refuse(AsyncRead& read, std::size_t candidate_count, Reason
 CheckResult CallbackChecks::take_answer(AsyncRead& read) noexcept {
   if (read.timed) parts_.check_latency.add(Clock::now() - read.begun);
   CheckResult result = std::move(read.result);
-  read.end();
+  if (read.end()) forget(read);
   return result;
 }
 
@@ -373,9 +375,12 @@ void CallbackChecks::forget(AsyncRead& read) noexcept {
   read.drop_reference();
 }
 
-void CallbackChecks::note_canceled() noexcept {
+void CallbackChecks::drop_canceled(AsyncRead& read) noexcept {
+  // In a child, the lock of the list may be held by a thread that is not there.
+  if (parts_.gate.in_child()) return;
   parts_.counters.add(CheckerCounter::canceled);
   parts_.counters.add(CheckerCounter::checks_answered);
+  if (read.end()) forget(read);
 }
 
 void CallbackChecks::stop() noexcept {
@@ -387,7 +392,7 @@ bool CallbackChecks::answer_pending() noexcept {
   for (PendingList& list : pending_) {
     const std::lock_guard lock(list.mutex);
     for (AsyncRead* read = list.first; read != nullptr; read = read->next_pending) {
-      if (!read->claim_early()) continue;
+      if (!read->state.claim()) continue;
       read->add_reference();
       read->next_waiting = claimed;
       claimed = read;

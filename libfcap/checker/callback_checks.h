@@ -24,7 +24,7 @@ namespace fcap::checker {
 /// The form of a check that answers by a callback.
 ///
 /// Thread safety: all functions from any thread.
-class CallbackChecks {
+class CallbackChecks final : private ReadOwner {
  public:
   /// Starts the threads that answer. Throws std::bad_alloc and std::system_error.
   explicit CallbackChecks(SharedParts parts);
@@ -72,25 +72,18 @@ class CallbackChecks {
     note_callback(coarse_now() - begun);
   }
 
-  // --- For AsyncRead.
-
-  [[nodiscard]] bool has_executor() const noexcept { return parts_.options.executor != nullptr; }
-  void note_outcome(const AsyncRead& read, const StoreOutcome& outcome) noexcept;
-  /// Has the read answered by the executor, or else the answer queue.
-  void hand_over(AsyncRead& read) noexcept;
-  /// Judges where that is still to do, and runs the callback.
-  void answer(AsyncRead& read, const ReadOutcome& outcome) noexcept;
-  /// Takes the read off the list of pending ones.
-  void forget(AsyncRead& read) noexcept;
-  void note_canceled() noexcept;
-  [[nodiscard]] bool in_child() const noexcept { return parts_.gate.in_child(); }
-
  private:
   using Clock = std::chrono::steady_clock;
   struct alignas(kCacheLineBytes) PendingList {
     std::mutex mutex;
     AsyncRead* first = nullptr;
   };
+
+  void note_outcome(const AsyncRead& read, const StoreOutcome& outcome) noexcept override;
+  void hand_over(AsyncRead& read) noexcept override;
+  void answer(AsyncRead& read, const ReadOutcome& outcome) noexcept override;
+  void drop_canceled(AsyncRead& read) noexcept override;
+  void forget(AsyncRead& read) noexcept override;
 
   [[nodiscard]] AsyncRead* prepared_read(std::string_view user,
                                          std::span<const Candidate> candidates,
@@ -115,6 +108,7 @@ class CallbackChecks {
   void finish(AsyncPick& pick) noexcept;
   void run_callback(Checker::Callback& callback, CheckResult result) noexcept;
   [[nodiscard]] static std::chrono::nanoseconds coarse_now() noexcept;
+  [[nodiscard]] bool has_executor() const noexcept { return parts_.options.executor != nullptr; }
   void note_thrown() noexcept;
   void note_callback(std::chrono::nanoseconds taken) noexcept;
   void remember(AsyncRead& read) noexcept;
