@@ -36,7 +36,7 @@ constexpr std::ptrdiff_t kAppendsATime = 1000;
 
 struct LifeEvent {
   std::size_t user;
-  Impression impression;
+  PeerImpression impression;
 };
 
 Instant time_of(const LifeEvent& event) {
