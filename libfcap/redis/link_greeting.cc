@@ -16,6 +16,8 @@ constexpr std::chrono::seconds kLookEvery{10};
 // While a gap is stated: until this is seen to be over, verdicts are incomplete and hard caps
 // refuse.
 constexpr std::chrono::seconds kGapLookEvery{1};
+// So long after a server was connected, too: an updater states a loss when it has connected itself.
+constexpr std::chrono::seconds kLossLooks{15};
 constexpr std::chrono::seconds kFactsEvery{60};
 constexpr std::chrono::seconds kLookTime{1};
 constexpr std::chrono::seconds kClockDifferenceMax{1};
@@ -156,6 +158,7 @@ void Link::use(const Endpoint& endpoint, const ServerFacts& facts, const char* n
   look_at_ = facts_at_ = now;  // the clock, and the configuration
   // A server that was away may have lost data, which the configuration tells of, wherever it is.
   shared_.config_generation.fetch_add(1, std::memory_order_relaxed);
+  shared_.loss_looks_until.store(now + kLossLooks, std::memory_order_relaxed);
   look(now);
 }
 
@@ -201,7 +204,9 @@ void Link::take_look(TimePoint now) {
   } else {
     forget_config();
   }
-  if (shared_.is_gap_stated()) look_at_ = std::min(look_at_, now + kGapLookEvery);
+  const bool soon =
+      shared_.is_gap_stated() || now < shared_.loss_looks_until.load(std::memory_order_relaxed);
+  if (soon) look_at_ = std::min(look_at_, now + kGapLookEvery);
 }
 
 void Link::take_clock() {

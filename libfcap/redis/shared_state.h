@@ -135,6 +135,8 @@ struct SharedState {
   std::atomic<std::size_t> links_made{0};
   // Grows when what is expected of the configuration changes.
   std::atomic<std::uint64_t> config_generation{0};
+  // Until then it is looked at every second, because some server was connected to lately.
+  std::atomic<std::chrono::steady_clock::time_point> loss_looks_until{};
   // From `config`, for readers that cannot take a lock; set with error_mutex.
   MissingTimes missing;
   // Servers are asked for their clocks every minute: one answer may be missed.

@@ -36,6 +36,7 @@
 #include "updater/options/signatures.h"
 #include "updater/pipeline/config_publisher.h"
 #include "updater/pipeline/dead_letter_producer.h"
+#include "updater/pipeline/lost_shards.h"
 #include "updater/pipeline/updater.h"
 #include "updater/process/process_log.h"
 #include "updater/process/service_notify.h"
@@ -75,6 +76,7 @@ class Daemon {
   Status start_watch();
   Status make_updater();
   void make_publisher();
+  [[nodiscard]] MarkNews mark_news(Health::Clock::time_point now);
   void start_beats();
   void say_restarted(Health::Clock::time_point now);
   bool page(const std::string& path, HttpAnswer& answer) const;
@@ -94,7 +96,8 @@ class Daemon {
   std::unique_ptr<events::EventDecoder> decoder_ = events::make_json_event_decoder();
   std::unique_ptr<DeadLetterProducer> dead_letters_;
   std::unique_ptr<ConfigPublisher> config_;
-  TrimClock trim_clock_;  // the updater sets it, compaction reads it
+  std::unique_ptr<LostShards> lost_shards_;  // null: Redis is no cluster
+  TrimClock trim_clock_;                     // the updater sets it, compaction reads it
   std::unique_ptr<Compactor> compactor_;
   std::unique_ptr<sources::RuleRefresher> rules_;
   std::unique_ptr<TopicWatch> watch_;
@@ -204,6 +207,17 @@ void Daemon::make_publisher() {
       [client = redis_.client] { return client->health().clock_difference; },
       [client = redis_.client, slot] { return client->connection_epoch(slot); });
   health_.add_check([this](Health::Clock::time_point) { return config_->trouble(); });
+  if (!redis_.client->is_cluster()) return;
+  lost_shards_ = std::make_unique<LostShards>(*redis_.store, record.key_prefix,
+                                              settings_.kafka.group_id, settings_.kafka.topic);
+}
+
+MarkNews Daemon::mark_news(Health::Clock::time_point now) {
+  MarkNews news = updater_->mark_news();
+  if (lost_shards_ && metrics_.assigned_partitions.value() == 0) {
+    news.gone |= lost_shards_->tick(now, news.connections);
+  }
+  return news;
 }
 
 Status Daemon::start_http() {
@@ -274,7 +288,7 @@ void Daemon::start_beats() {
   const auto beat = [this, interval, due = Health::Clock::time_point{}]() mutable {
     const auto now = Health::Clock::now();
     config_->set_open_gaps(updater_->open_gaps());
-    config_->set_marks(updater_->mark_news());
+    config_->set_marks(mark_news(now));
     config_->tick(now, base::wall_now());
     if (!config_->refused().ok()) stop_.request_stop();
     if (now < due) return;

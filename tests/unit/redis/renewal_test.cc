@@ -291,37 +291,65 @@ TEST_F(Renewal, AServerThatTurnsOutToBeAReplicaIsLeftTogetherWithTheNextConnecti
   EXPECT_EQ(poller_.connections(), 0U);
 }
 
-using Looks = Renewal;
+class Looks : public Renewal {
+ protected:
+  static constexpr std::chrono::seconds kBeforeTheUsualLook{9};
+
+  // A link to a server that has a configuration with a gap or without one.
+  Link& add_looking_link() {
+    serve([this](std::size_t /*connection*/, const auto& words) -> std::optional<std::string> {
+      if (words[0] != "GET" || words[1] != "p:!config") return as_single_master(words);
+      ++looks_;
+      const std::string gap = missing_ ? R"("missing_before_ms":{"g:t":{"0":5}},)" : "";
+      return resp_text("{" + gap +
+                       R"("id_hash":"xxh3-48","key_prefix":"p","null_user_ids":[],)"
+                       R"("reservation":{"max_life_ms":1},"retention_ms":1000,"write_format":3})");
+    });
+    Link& link = add_link();
+    shared_->config.expect(
+        {.key_prefix = "p", .retention = milliseconds{1000}, .null_user_ids = {}});
+    shared_->config_generation.fetch_add(1);
+    EXPECT_TRUE(pump_until([&] { return shared_->config.has_reply(); }));
+    EXPECT_EQ(looks_, 1);
+    return link;
+  }
+  // No look is due: it would have come before this read's answer.
+  void expect_no_look(Link& link) {
+    const int before = looks_;
+    const Get& later = admit(link, "k", minutes{1});
+    ASSERT_TRUE(pump_until([&] { return later.code.has_value(); }));
+    EXPECT_EQ(looks_, before);
+  }
+  void expect_look(std::chrono::seconds after) {
+    const int before = looks_;
+    pass(after);
+    ASSERT_TRUE(pump_until([&] { return looks_ == before + 1; })) << before;
+  }
+
+  std::atomic<int> looks_ = 0;
+  std::atomic<bool> missing_ = false;
+};
 
 TEST_F(Looks, AStatedGapIsLookedAtAgainSoonUntilItIsClosed) {
-  std::atomic<int> looks = 0;
-  std::atomic<bool> missing = true;
-  serve([&](std::size_t /*connection*/, const auto& words) -> std::optional<std::string> {
-    if (words[0] != "GET" || words[1] != "p:!config") return as_single_master(words);
-    ++looks;
-    const std::string gap = missing ? R"("missing_before_ms":{"g:t":{"0":5}},)" : "";
-    return resp_text("{" + gap +
-                     R"("id_hash":"xxh3-48","key_prefix":"p","null_user_ids":[],)"
-                     R"("reservation":{"max_life_ms":1},"retention_ms":1000,"write_format":3})");
-  });
-  Link& link = add_link();
-  shared_->config.expect({.key_prefix = "p", .retention = milliseconds{1000}, .null_user_ids = {}});
-  shared_->config_generation.fetch_add(1);
+  missing_ = true;
+  Link& link = add_looking_link();
   const auto stated = [this] { return !shared_->config.missing().empty(); };
-  ASSERT_TRUE(pump_until([&] { return shared_->config.has_reply(); }));
-  EXPECT_EQ(looks, 1);
   EXPECT_TRUE(stated());
-  constexpr std::chrono::seconds kBeforeTheUsualLook{9};
-  pass(kBeforeTheUsualLook);
-  ASSERT_TRUE(pump_until([&] { return looks == 2; }));
-  missing = false;
-  pass(kBeforeTheUsualLook);
+  expect_look(2 * kBeforeTheUsualLook);
+  missing_ = false;
+  expect_look(std::chrono::seconds{1});
   ASSERT_TRUE(pump_until([&] { return !stated(); }));
-  EXPECT_EQ(looks, 3);
   pass(kBeforeTheUsualLook);
-  const Get& later = admit(link, "k", minutes{1});
-  ASSERT_TRUE(pump_until([&] { return later.code.has_value(); }));
-  EXPECT_EQ(looks, 3) << "a look would have come before it";
+  expect_no_look(link);
+}
+
+// An updater that has lost its connection as well states the loss a little later.
+TEST_F(Looks, AfterAConnectionALossIsLookedForEverySecond) {
+  Link& link = add_looking_link();
+  for (int i = 0; i < 15; ++i) expect_look(std::chrono::seconds{1});
+  pass(kBeforeTheUsualLook);
+  expect_no_look(link);
+  expect_look(std::chrono::seconds{2});
 }
 
 }  // namespace renewal_test

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <fcap/store.h>
+
+#include "updater/marks/mark_value.h"
+#include "updater/marks/slot_set.h"
+
+namespace fcap::updater {
+
+/// Finds shards of a Redis Cluster that have begun empty while nobody owned partitions.
+///
+/// A partition has marks in all shards, which together speak for all slots. Where some are there
+/// and others are not, a shard has lost its data. Owners of partitions notice that by themselves,
+/// but a group gives the partitions of a member that was killed to another one only after its
+/// session, and none while Kafka is away. So an updater without partitions looks for the marks of
+/// the topic's first partition: at the start, after each connection to Redis, and again after a
+/// second while some could not be read. Where there are none at all, the topic is new.
+///
+/// Thread safety: one thread. Never blocks. The store must outlive it; a look that is under way at
+/// destruction ends by itself.
+class LostShards {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  LostShards(Store& store, std::string_view key_prefix, std::string_view group_id,
+             std::string_view topic);
+  ~LostShards();
+  LostShards(const LostShards&) = delete;
+  LostShards& operator=(const LostShards&) = delete;
+
+  /// Does what is due. `connections` grows with each connection to Redis. Returns the slots that
+  /// were found to be lost since the last call.
+  [[nodiscard]] SlotSet tick(Clock::time_point now, std::uint64_t connections);
+
+  /// The slots for which none of these marks speaks. A mark counts if all its copies were found: a
+  /// copy may have moved away with its slot before its shard was emptied. Nothing is said of the
+  /// neighbours of slots that could not be read, which are their shards' most likely.
+  [[nodiscard]] static SlotSet without_mark(std::span<const MarkValue> found,
+                                            const SlotSet& unread);
+
+ private:
+  class MarksLook;
+
+  [[nodiscard]] SlotSet take(const MarksLook& look);
+
+  Store* store_;
+  std::string key_prefix_;
+  std::string whose_;
+  std::shared_ptr<MarksLook> look_;  // under way, or ended and not processed yet
+  Clock::time_point look_at_{};
+  std::uint64_t connections_ = 0;
+  SlotSet told_;  // found to be lost since the connection
+};
+
+}  // namespace fcap::updater
