@@ -15,7 +15,7 @@ namespace {
 constexpr int kTriesMax = 16;
 
 // Not mkostemp(), whose files only their owner may read, whatever the umask says.
-std::string suffix() {
+std::string random_suffix() {
   std::uint64_t number = 0;
   // Its own address will do where there is no other chance: a name that is taken is tried again.
   if (::getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number) {
@@ -36,9 +36,9 @@ void sync_directory_of(const std::string& path) {
 
 }  // namespace
 
-NewFile::NewFile(std::string path) : path_(std::move(path)) {
+NewFile::NewFile(std::string path, const Suffix& suffix) : path_(std::move(path)) {
   for (int i = 0; i < kTriesMax && !file_.open(); ++i) {
-    temporary_ = path_ + ".new." + suffix();
+    temporary_ = path_ + ".new." + (suffix ? suffix() : random_suffix());
     file_ = FileHandle(
         ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
     error_ = file_.open() ? 0 : errno;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "base/file_handle.h"
@@ -15,8 +16,11 @@ namespace fcap::base {
 /// Thread safety: one thread at a time.
 class NewFile {
  public:
+  /// What a name ends in; empty: random digits.
+  using Suffix = std::function<std::string()>;
+
   /// The process's umask says who else may read it; nobody else may ever write it. Check open().
-  explicit NewFile(std::string path);
+  explicit NewFile(std::string path, const Suffix& suffix = {});
   ~NewFile();
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;

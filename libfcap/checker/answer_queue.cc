@@ -1,7 +1,5 @@
 #include "checker/answer_queue.h"
 
-#include <cerrno>
-#include <system_error>
 #include <utility>
 
 namespace fcap::checker {
@@ -10,15 +8,16 @@ AnswerQueue::~AnswerQueue() {
   stop();
 }
 
-void AnswerQueue::start(base::ThreadHook hook) {
+Status AnswerQueue::start(base::ThreadHook hook) {
   stopping_ = false;
   auto started = base::start_thread(
       "fcap-answers", [this] { run(); }, std::move(hook));
   if (!started.ok()) {
     stopping_ = true;
-    throw std::system_error(EAGAIN, std::generic_category(), started.status().text());
+    return started.status();
   }
   thread_ = std::move(started).value();
+  return {};
 }
 
 bool AnswerQueue::push(QueuedAnswer& answer) noexcept {

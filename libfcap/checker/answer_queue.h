@@ -5,6 +5,8 @@
 #include <mutex>
 #include <thread>
 
+#include <fcap/status.h>
+
 #include "base/thread.h"
 
 namespace fcap::checker {
@@ -37,10 +39,10 @@ class AnswerQueue {
   AnswerQueue(const AnswerQueue&) = delete;
   AnswerQueue& operator=(const AnswerQueue&) = delete;
 
-  /// Starts the thread (base/thread.h). Throws std::system_error.
-  void start(base::ThreadHook hook);
+  /// Starts the thread (base/thread.h).
+  Status start(base::ThreadHook hook);
 
-  /// Takes over a reference to the answer. False: stopped, and the caller keeps it.
+  /// Takes over a reference to the answer. False: stopped, or not started, and the caller keeps it.
   [[nodiscard]] bool push(QueuedAnswer& answer) noexcept;
 
   [[nodiscard]] std::size_t waiting() const noexcept;

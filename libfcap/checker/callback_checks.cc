@@ -55,11 +55,18 @@ std::chrono::nanoseconds CallbackChecks::coarse_now() noexcept {
 CallbackChecks::CallbackChecks(SharedParts parts) : parts_(parts), reads_(Pool<AsyncRead>::make()) {
   // As many as there are threads that run callbacks when all is well.
   const std::size_t queues = std::max<std::size_t>(parts_.options.redis.io_threads, 1);
-  for (std::size_t i = 0; i < queues; ++i)
-    answer_queues_.emplace_back().start(parts_.options.redis.thread_started);
+  for (std::size_t i = 0; i < queues; ++i) answer_queues_.emplace_back();
 }
 
 CallbackChecks::~CallbackChecks() = default;
+
+Status CallbackChecks::start() {
+  for (AnswerQueue& queue : answer_queues_) {
+    Status status = queue.start(parts_.options.redis.thread_started);
+    if (!status.ok()) return status;
+  }
+  return {};
+}
 
 AsyncStart CallbackChecks::check_async(std::string_view user, std::span<const Candidate> candidates,
                                        const CheckOptions& options,

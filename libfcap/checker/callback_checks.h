@@ -26,11 +26,14 @@ namespace fcap::checker {
 /// Thread safety: all functions from any thread.
 class CallbackChecks final : private ReadOwner {
  public:
-  /// Starts the threads that answer. Throws std::bad_alloc and std::system_error.
   explicit CallbackChecks(SharedParts parts);
   ~CallbackChecks();
   CallbackChecks(const CallbackChecks&) = delete;
   CallbackChecks& operator=(const CallbackChecks&) = delete;
+
+  /// Starts the answering threads, which hosts that never ask for callbacks have too: none is
+  /// started in a call, where it could be refused.
+  Status start();
 
   AsyncStart check_async(std::string_view user, std::span<const Candidate> candidates,
                          const CheckOptions& options, Checker::Callback callback) noexcept;

@@ -37,9 +37,9 @@ const Status kNoMemory =
 // The parts of a Checker, in the order in which they need each other.
 class Checker::Impl {
  public:
-  // As Checker::create(). Throws std::bad_alloc and std::system_error.
+  // As Checker::create(). Throws std::bad_alloc.
   static Result<std::unique_ptr<Checker>> create(CheckerOptions options);
-  // Throws std::bad_alloc and std::system_error. `store` is not null.
+  // Throws std::bad_alloc. `store` is not null.
   Impl(CheckerOptions given, std::shared_ptr<Store> store, bool owns_store)
       : options(std::move(given)),
         gate(options),
@@ -179,6 +179,7 @@ Result<std::unique_ptr<Checker>> Checker::Impl::create(CheckerOptions options) {
                         .retention = options.retention,
                         .null_user_ids = options.null_user_ids});
   auto impl = std::make_unique<Impl>(std::move(options), std::move(store), owns_store);
+  if (Status status = impl->async.start(); !status.ok()) return status;
   if (Status status = impl->sources.start(); !status.ok()) return status;
   return std::unique_ptr<Checker>(new Checker(std::move(impl)));
 }

@@ -6,6 +6,7 @@
 
 #include "postgres/connection_advice.h"
 #include "postgres/conninfo.h"
+#include "postgres/english_messages.h"
 
 namespace fcap::postgres {
 namespace {
@@ -52,6 +53,7 @@ std::optional<std::string_view> PgRows::cell(int row, int column) const noexcept
 }
 
 Result<PgConnection> PgConnection::connect(const std::string& conninfo, const PgWait& wait) {
+  const EnglishMessages english;
   // The connection string is given as dbname; it may override the defaults before it. The
   // keepalives detect a listener's dead peer within about a minute.
   const std::array keywords{"fallback_application_name",

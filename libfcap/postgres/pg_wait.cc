@@ -9,22 +9,15 @@
 
 #include <poll.h>
 
+#include "base/outside_text.h"
+
 namespace fcap::postgres {
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 Status pg_error(StatusCode code, std::string_view text, bool retryable) {
-  std::string line("PostgreSQL: ");
-  while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
-  for (const char c : text) {
-    if (c == '\n') {
-      line += "; ";
-    } else {
-      line += c;
-    }
-  }
-  return Status::error(code, std::move(line), retryable);
+  return Status::error(code, "PostgreSQL: " + base::one_line(text), retryable);
 }
 
 Status wait_for_socket(int fd, short events, const PgWait& wait) {

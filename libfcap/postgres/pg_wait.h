@@ -17,7 +17,8 @@ struct PgWait {
 /// Waits until a socket is ready for these events of poll().
 Status wait_for_socket(int fd, short events, const PgWait& wait);
 
-/// A failure with libpq's text, which may have several lines, on one.
+/// A failure with libpq's text, which may have several lines, on one and without control
+/// characters.
 Status pg_error(StatusCode code, std::string_view text, bool retryable);
 
 }  // namespace fcap::postgres

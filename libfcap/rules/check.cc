@@ -77,7 +77,7 @@ OpenWindows Check::open_at(const CompiledWindow& window, const Timeline& timelin
   const FixedWindow fixed = fixed_window(window);
   const std::span<const Instant> times = history_.sorted(timeline);
   if (timeline.reserved.empty()) return open_windows(times, fixed, at_ms);
-  return open_windows(times, timeline.reserved, fixed, at_ms);
+  return open_windows(times, timeline.reserved, fixed, at_ms, chain_);
 }
 
 std::uint32_t Check::count(const CompiledRule& rule, const Timeline& timeline, std::int64_t at_ms) {
@@ -174,7 +174,8 @@ std::int64_t Check::reserved_clears_at(const CompiledRule& rule, const Timeline&
   const CompiledWindow& window = rules_->windows[rule.window];
   const std::span<const Instant> times = history_.sorted(timeline);
   if (window.kind == Window::Kind::kFixed) {
-    return fixed_clears_at(times, timeline.reserved, fixed_window(window), rule.limit, at_ms);
+    return fixed_clears_at(times, timeline.reserved, fixed_window(window), rule.limit, at_ms,
+                           chain_);
   }
   leaving_.clear();
   for (const Reserved& each : timeline.reserved) {

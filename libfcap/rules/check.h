@@ -161,6 +161,7 @@ class Check {
   std::vector<std::uint32_t> group_targets_;
   std::vector<CachedPeriod> periods_;
   std::vector<std::int64_t> leaving_;  ///< when reservations leave a window
+  WindowChain chain_;
   /// What target_passes_at() found for the campaign that it was asked about last.
   std::uint64_t passing_campaign_ = 0;
   PassingSpans campaign_passes_;

@@ -1,9 +1,13 @@
 #include "rules/fixed_window.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace fcap::rules {
 namespace {
+
+// What a record that somebody can have takes is far below it.
+constexpr std::size_t kStepsMax = std::size_t{1} << 21U;
 
 std::size_t first_after(std::span<const Instant> times, std::int64_t instant_ms) noexcept {
   const auto first =
@@ -12,28 +16,34 @@ std::size_t first_after(std::span<const Instant> times, std::int64_t instant_ms)
   return static_cast<std::size_t>(first - times.begin());
 }
 
-// When the window closes that an instant is in: the entries' one, or one of its own. The chain is
-// followed from its start, since a window around the instant may be closed already.
-std::int64_t closes_at(std::span<const Instant> times, FixedWindow window, std::int64_t instant_ms,
-                       std::int64_t now_ms) noexcept {
-  std::size_t at = first_after(times, now_ms - window.retention_ms);
-  while (at < times.size() && bounded_ms(times[at]) <= instant_ms) {
-    const std::int64_t closes_ms = bounded_ms(times[at]) + window.length_ms;
-    if (instant_ms < closes_ms) return closes_ms;
-    at = first_after(times, closes_ms - 1);
+// The first entry that is not in the window that the entry `at` has opened. Windows of few entries
+// take few steps, and those of many not many more.
+std::size_t next_opening(std::span<const Instant> times, std::size_t at, std::int64_t closes_ms,
+                         std::size_t& steps) noexcept {
+  std::size_t stride = 1;
+  while (stride < times.size() - at && bounded_ms(times[at + stride]) < closes_ms) {
+    at += stride;
+    stride *= 2;
+    ++steps;
   }
-  return instant_ms + window.length_ms;
+  const auto begin = times.begin() + static_cast<std::ptrdiff_t>(at);
+  const auto end = begin + static_cast<std::ptrdiff_t>(std::min(stride, times.size() - at));
+  steps += static_cast<std::size_t>(std::bit_width(stride));
+  const auto next = std::lower_bound(
+      begin + 1, end, closes_ms,
+      [](Instant time, std::int64_t instant) { return bounded_ms(time) < instant; });
+  return static_cast<std::size_t>(next - times.begin());
 }
 
 // Whether a reservation that is in no window would, once confirmed, take an entry into its own.
 bool may_move(std::span<const Instant> times, std::span<const Reserved> reserved,
-              FixedWindow window, std::int64_t now_ms) noexcept {
+              FixedWindow window, std::int64_t now_ms, const WindowChain& chain) noexcept {
   return std::any_of(reserved.begin(), reserved.end(), [&](const Reserved& each) {
     if (each.expires_ms <= now_ms) return false;
     const std::int64_t own_ms = each.time_ms + window.length_ms;
     const std::size_t next = first_after(times, each.time_ms);
     return next < times.size() && bounded_ms(times[next]) < own_ms &&
-           closes_at(times, window, each.time_ms, now_ms) == own_ms;
+           chain.closes_at(each.time_ms) == own_ms;
   });
 }
 
@@ -48,7 +58,9 @@ void count_one(OpenWindows& open, std::int64_t opened_ms, std::int64_t closes_ms
 OpenWindows own_windows(std::span<const Instant> times, std::span<const Reserved> reserved,
                         FixedWindow window, std::int64_t now_ms) noexcept {
   OpenWindows open;
-  for (std::size_t i = first_after(times, now_ms - window.length_ms); i < times.size(); ++i) {
+  std::size_t i = first_after(times, now_ms - window.length_ms);
+  open.steps = times.size() - i;
+  for (; i < times.size(); ++i) {
     count_one(open, bounded_ms(times[i]), bounded_ms(times[i]) + window.length_ms);
   }
   for (const Reserved& each : reserved) {
@@ -58,30 +70,63 @@ OpenWindows own_windows(std::span<const Instant> times, std::span<const Reserved
   return open;
 }
 
+// When nothing of all this counts any more.
+std::int64_t all_over_at(std::span<const Instant> times, std::span<const Reserved> reserved,
+                         FixedWindow window, std::int64_t now_ms) noexcept {
+  std::int64_t over_ms = now_ms;
+  if (!times.empty()) over_ms = std::max(over_ms, bounded_ms(times.back()) + window.length_ms);
+  for (const Reserved& each : reserved) {
+    over_ms = std::max(over_ms, std::min(each.expires_ms, each.time_ms + window.length_ms));
+  }
+  return over_ms;
+}
+
 }  // namespace
+
+void WindowChain::follow(std::span<const Instant> times, FixedWindow window, std::int64_t now_ms) {
+  length_ms_ = window.length_ms;
+  steps_ = 0;
+  opened_ms_.clear();
+  for (std::size_t at = first_after(times, now_ms - window.retention_ms); at < times.size();) {
+    opened_ms_.push_back(bounded_ms(times[at]));
+    at = next_opening(times, at, opened_ms_.back() + length_ms_, steps_);
+  }
+}
+
+std::int64_t WindowChain::closes_at(std::int64_t instant_ms) const noexcept {
+  const auto after = std::upper_bound(opened_ms_.begin(), opened_ms_.end(), instant_ms);
+  const bool in_window = after != opened_ms_.begin() && instant_ms < *(after - 1) + length_ms_;
+  return (in_window ? *(after - 1) : instant_ms) + length_ms_;
+}
 
 OpenWindows open_windows(std::span<const Instant> times, FixedWindow window,
                          std::int64_t now_ms) noexcept {
+  constexpr std::size_t kBackMax = 32;
   const std::size_t in_reach = first_after(times, now_ms - window.retention_ms);
   // A window that is open has opened within the last `length`, so no earlier entry is in it.
   std::size_t at = first_after(times, now_ms - window.length_ms);
   if (at == times.size()) return {};
-  // The chain is followed from the nearest entry that opens a window whatever came before it: the
-  // first one in reach, or one that is a whole length after its predecessor.
+  OpenWindows open;
+  // The chain is followed from an entry that opens a window whatever came before it: one that is a
+  // whole length after its predecessor, if there is any near, or the first one in reach.
   while (at > in_reach && bounded_ms(times[at]) - bounded_ms(times[at - 1]) < window.length_ms) {
     --at;
+    if (++open.steps == kBackMax) at = in_reach;
   }
-  OpenWindows open;
   open.chain_start_ms = bounded_ms(times[at]);
-  std::int64_t opened_ms = open.chain_start_ms;
-  for (; at < times.size(); ++at) {
-    if (bounded_ms(times[at]) >= opened_ms + window.length_ms) opened_ms = bounded_ms(times[at]);
-    if (opened_ms + window.length_ms <= now_ms) continue;
-    if (open.count++ == 0) {
-      open.opened_ms = opened_ms;
-      open.closes_ms = opened_ms + window.length_ms;
+  while (at < times.size()) {
+    const std::int64_t opened_ms = bounded_ms(times[at]);
+    const std::int64_t closes_ms = opened_ms + window.length_ms;
+    const std::size_t next = next_opening(times, at, closes_ms, open.steps);
+    if (closes_ms > now_ms) {
+      if (open.count == 0) {
+        open.opened_ms = opened_ms;
+        open.closes_ms = closes_ms;
+      }
+      open.last_closes_ms = closes_ms;
+      open.count += static_cast<std::uint32_t>(next - at);
     }
-    open.last_closes_ms = opened_ms + window.length_ms;
+    at = next;
   }
   return open;
 }
@@ -89,39 +134,44 @@ OpenWindows open_windows(std::span<const Instant> times, FixedWindow window,
 std::int64_t fixed_clears_at(std::span<const Instant> times, FixedWindow window,
                              std::uint32_t limit, std::int64_t now_ms) noexcept {
   std::int64_t at_ms = now_ms;
-  // Each step passes the close of a window or an entry's leaving of the retention.
-  const std::size_t steps_max = 4 * times.size() + 4;
-  for (std::size_t step = 0; step < steps_max; ++step) {
+  // Each turn passes the close of a window or an entry's leaving of the retention.
+  for (std::size_t steps = 0; steps < kStepsMax;) {
     const OpenWindows open = open_windows(times, window, at_ms);
     if (open.count < limit) return at_ms;
+    steps += open.steps;
     at_ms = std::min(open.closes_ms, open.chain_start_ms + window.retention_ms);
   }
-  return at_ms;
+  return all_over_at(times, {}, window, at_ms);
 }
 
 OpenWindows open_windows(std::span<const Instant> times, std::span<const Reserved> reserved,
-                         FixedWindow window, std::int64_t now_ms) noexcept {
-  if (window.any_confirmation_order && may_move(times, reserved, window, now_ms)) {
-    return own_windows(times, reserved, window, now_ms);
+                         FixedWindow window, std::int64_t now_ms, WindowChain& chain) {
+  chain.follow(times, window, now_ms);
+  const std::size_t steps = chain.steps() + reserved.size();
+  OpenWindows open;
+  if (window.any_confirmation_order && may_move(times, reserved, window, now_ms, chain)) {
+    open = own_windows(times, reserved, window, now_ms);
+  } else {
+    open = open_windows(times, window, now_ms);
+    for (const Reserved& each : reserved) {
+      if (each.expires_ms <= now_ms) continue;
+      const std::int64_t closes_ms = chain.closes_at(each.time_ms);
+      if (closes_ms > now_ms) count_one(open, each.time_ms, closes_ms);
+    }
   }
-  OpenWindows open = open_windows(times, window, now_ms);
-  for (const Reserved& each : reserved) {
-    if (each.expires_ms <= now_ms) continue;
-    const std::int64_t closes_ms = closes_at(times, window, each.time_ms, now_ms);
-    if (closes_ms > now_ms) count_one(open, each.time_ms, closes_ms);
-  }
+  open.steps += steps;
   return open;
 }
 
 std::int64_t fixed_clears_at(std::span<const Instant> times, std::span<const Reserved> reserved,
-                             FixedWindow window, std::uint32_t limit,
-                             std::int64_t now_ms) noexcept {
+                             FixedWindow window, std::uint32_t limit, std::int64_t now_ms,
+                             WindowChain& chain) {
   std::int64_t at_ms = now_ms;
-  // As above, and each step passes the end of a reservation or of its window as well.
-  const std::size_t steps_max = 4 * (times.size() + reserved.size()) + 4;
-  for (std::size_t step = 0; step < steps_max; ++step) {
-    const OpenWindows open = open_windows(times, reserved, window, at_ms);
+  // As above, and each turn passes the end of a reservation or of its window as well.
+  for (std::size_t steps = 0; steps < kStepsMax;) {
+    const OpenWindows open = open_windows(times, reserved, window, at_ms, chain);
     if (open.count < limit) return at_ms;
+    steps += open.steps;
     std::int64_t next_ms = open.closes_ms;
     const std::size_t in_reach = first_after(times, at_ms - window.retention_ms);
     if (in_reach < times.size()) {
@@ -132,7 +182,7 @@ std::int64_t fixed_clears_at(std::span<const Instant> times, std::span<const Res
     }
     at_ms = next_ms;
   }
-  return at_ms;
+  return all_over_at(times, reserved, window, at_ms);
 }
 
 }  // namespace fcap::rules

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include <fcap/time.h>
 
@@ -17,6 +19,7 @@ struct OpenWindows {
   std::int64_t last_closes_ms = 0;
   /// The entry that the chain was followed from: when it leaves the retention, the chain changes.
   std::int64_t chain_start_ms = 0;
+  std::size_t steps = 0;  ///< what it took to find out
 };
 
 /// What a fixed window is made of.
@@ -27,25 +30,45 @@ struct FixedWindow {
   bool any_confirmation_order = false;
 };
 
+/// The whole chain of windows over some entries. Its memory is kept for the next one.
+///
+/// Not thread-safe.
+class WindowChain {
+ public:
+  /// `times`: ascending. Throws std::bad_alloc.
+  void follow(std::span<const Instant> times, FixedWindow window, std::int64_t now_ms);
+  /// When the window closes that an instant is in: the entries' one, or one of its own.
+  [[nodiscard]] std::int64_t closes_at(std::int64_t instant_ms) const noexcept;
+  [[nodiscard]] std::size_t steps() const noexcept { return steps_; }
+
+ private:
+  std::int64_t length_ms_ = 0;
+  std::vector<std::int64_t> opened_ms_;
+  std::size_t steps_ = 0;
+};
+
 /// Follows the chain of windows over `times` (ascending): the first entry in reach opens a window,
 /// the first one after its close opens the next.
 [[nodiscard]] OpenWindows open_windows(std::span<const Instant> times, FixedWindow window,
                                        std::int64_t now_ms) noexcept;
 
 /// The first instant, `now` or later, at which fewer than `limit` (above zero) entries are in open
-/// windows.
+/// windows. Where that takes more steps than any record that was not made for it (some two
+/// million), an instant at which none is.
 [[nodiscard]] std::int64_t fixed_clears_at(std::span<const Instant> times, FixedWindow window,
                                            std::uint32_t limit, std::int64_t now_ms) noexcept;
 
 /// The same with reservations. One counts in the window that entries opened around its time, and
 /// as a window of its own where none did; it opens none for others. With `any_confirmation_order`,
 /// where a confirmation could move the windows of entries, all that happened within the last
-/// `length` counts, because any window that is open then has opened within that time.
+/// `length` counts, because any window that is open then has opened within that time. `chain` is
+/// room to work in. They throw std::bad_alloc.
 [[nodiscard]] OpenWindows open_windows(std::span<const Instant> times,
                                        std::span<const Reserved> reserved, FixedWindow window,
-                                       std::int64_t now_ms) noexcept;
+                                       std::int64_t now_ms, WindowChain& chain);
 [[nodiscard]] std::int64_t fixed_clears_at(std::span<const Instant> times,
                                            std::span<const Reserved> reserved, FixedWindow window,
-                                           std::uint32_t limit, std::int64_t now_ms) noexcept;
+                                           std::uint32_t limit, std::int64_t now_ms,
+                                           WindowChain& chain);
 
 }  // namespace fcap::rules

@@ -33,14 +33,40 @@ enum class ReservationState : std::uint8_t {
 /// How many reservations of a ledger are live.
 [[nodiscard]] std::size_t live_reservations(const ledger::Ledger& ledger, Instant now) noexcept;
 
+/// Calls visit(reservation, entry), the indices of both, for each of `reservations` that is wanted
+/// and whose fingerprint is among the entries'. `reservations`: of one campaign and type, so by
+/// fingerprint; wanted(reservation) is true for `wanted_count` of them. In n log n steps, whatever
+/// the record is: the entries of many reservations are found in one walk over `prints`.
+template <typename Print, typename Wanted, typename Visit>
+void match_entries(std::span<const ledger::Reservation> reservations, std::size_t wanted_count,
+                   std::span<const Print> prints, Wanted&& wanted, Visit&& visit) {
+  constexpr std::size_t kFewMax = 8;
+  if (wanted_count <= kFewMax) {
+    for (std::size_t i = 0; i < reservations.size(); ++i) {
+      if (!wanted(reservations[i])) continue;
+      const auto found = std::find(prints.begin(), prints.end(), reservations[i].event.fingerprint);
+      if (found != prints.end()) visit(i, static_cast<std::size_t>(found - prints.begin()));
+    }
+    return;
+  }
+  for (std::size_t entry = 0; entry < prints.size(); ++entry) {
+    const auto found = std::lower_bound(reservations.begin(), reservations.end(), prints[entry],
+                                        [](const ledger::Reservation& held, const Print& print) {
+                                          return held.event.fingerprint < print;
+                                        });
+    if (found == reservations.end() || prints[entry] != found->event.fingerprint ||
+        !wanted(*found)) {
+      continue;
+    }
+    visit(static_cast<std::size_t>(found - reservations.begin()), entry);
+  }
+}
+
 /// Calls visit(reservation, entry), the indices of both, for each reservation that has its entry in
-/// the ledger and for which wanted(reservation) is true. In n log n steps, whatever the record is:
-/// an entry is found by walking its run, so the entries of many reservations are found in one walk.
+/// the ledger and for which wanted(reservation) is true.
 template <typename Wanted, typename Visit>
 void for_each_confirmed(const ledger::Ledger& ledger, Wanted&& wanted, Visit&& visit) {
-  constexpr std::size_t kFewMax = 8;
   const std::span<const ledger::Reservation> all = ledger.reservations();
-  const auto print_of = [&](std::size_t i) { return all[i].event.fingerprint; };
   for (std::size_t begin = 0, end = 0; begin < all.size(); begin = end) {
     const ledger::Entry& event = all[begin].event;
     std::size_t count = 0;
@@ -52,28 +78,11 @@ void for_each_confirmed(const ledger::Ledger& ledger, Wanted&& wanted, Visit&& v
     const ledger::Run* const run =
         count == 0 ? nullptr : ledger.find_run(event.campaign, event.type);
     if (run == nullptr) continue;
-    const auto prints = ledger.fingerprints().subspan(run->begin, run->end - run->begin);
-    if (count <= kFewMax) {
-      for (std::size_t i = begin; i < end; ++i) {
-        if (!wanted(all[i])) continue;
-        const auto found = std::find(prints.begin(), prints.end(), print_of(i));
-        if (found != prints.end()) {
-          visit(i, run->begin + static_cast<std::size_t>(found - prints.begin()));
-        }
-      }
-      continue;
-    }
-    const auto group = all.subspan(begin, end - begin);
-    for (std::size_t entry = run->begin; entry < run->end; ++entry) {
-      const std::uint32_t print = ledger.fingerprints()[entry];
-      const auto found =
-          std::lower_bound(group.begin(), group.end(), print,
-                           [](const ledger::Reservation& held, std::uint32_t wanted_print) {
-                             return held.event.fingerprint < wanted_print;
-                           });
-      if (found == group.end() || found->event.fingerprint != print || !wanted(*found)) continue;
-      visit(begin + static_cast<std::size_t>(found - group.begin()), entry);
-    }
+    match_entries(all.subspan(begin, end - begin), count,
+                  ledger.fingerprints().subspan(run->begin, run->end - run->begin), wanted,
+                  [&](std::size_t reservation, std::size_t entry) {
+                    visit(begin + reservation, run->begin + entry);
+                  });
   }
 }
 

@@ -25,11 +25,11 @@
 #include "sources/rule_refresher.h"
 #include "updater/commands/command_line.h"
 #include "updater/commands/redis_parts.h"
+#include "updater/commands/status_pages.h"
 #include "updater/compaction/trim_clock.h"
 #include "updater/doctor/restart_check.h"
 #include "updater/http/http_server.h"
 #include "updater/metrics/exposition.h"
-#include "updater/metrics/rules_note.h"
 #include "updater/metrics/updater_health.h"
 #include "updater/options/libraries.h"
 #include "updater/options/part_options.h"
@@ -79,7 +79,6 @@ class Daemon {
   [[nodiscard]] MarkNews mark_news(Health::Clock::time_point now);
   void start_beats();
   void say_restarted(Health::Clock::time_point now);
-  bool page(const std::string& path, HttpAnswer& answer) const;
   [[nodiscard]] std::string status_line() const;
 
   const Settings settings_;
@@ -234,36 +233,15 @@ Status Daemon::start_http() {
     return client->connection_epoch();
   };
   if (rules_) sources.rules = [this] { return rules_->state(); };
+  const StatusPages::Rules rules = sources.rules;
   exposition_ = std::make_unique<MetricsExposition>(metrics_, std::move(sources));
-  auto server = HttpServer::start(
-      http_options(settings_),
-      [this](const std::string& path, HttpAnswer& answer) { return page(path, answer); });
+  auto server =
+      HttpServer::start(http_options(settings_), StatusPages(health_, *exposition_, rules));
   if (!server.ok()) return server.status();
   http_ = std::move(server).value();
   spdlog::info("serving http://{}:{}/metrics, /healthz and /readyz", settings_.http.address,
                http_->port());
   return {};
-}
-
-bool Daemon::page(const std::string& path, HttpAnswer& answer) const {
-  if (path == "/metrics") {
-    answer.content_type = "text/plain; version=0.0.4; charset=utf-8";
-    answer.body = exposition_->text();
-  } else if (path == "/healthz") {
-    const bool healthy = health_.healthy(Health::Clock::now());
-    answer.status = healthy ? 200 : 503;
-    answer.body = healthy ? "ok\n" : "the main loop has stalled\n";
-  } else if (path == "/readyz") {
-    std::string why;
-    const bool ready = health_.ready(Health::Clock::now(), why);
-    answer.status = ready ? 200 : 503;
-    answer.body = ready ? "ready\n" : why;
-    // Counting does not depend on rules, so these are notes and not reasons to be unready.
-    if (rules_) answer.body += rules_note(rules_->state());
-  } else {
-    return false;
-  }
-  return true;
 }
 
 std::string Daemon::status_line() const {

@@ -149,7 +149,7 @@ void PartitionSet::look_if_due(std::int32_t id, Partition& p, Clock::time_point 
   if (!p.log.look) {
     // A mark that was found, and believed, may be ahead of what was read since.
     std::int64_t reached = p.tracker.next_offset().value_or(0);
-    if (p.mark && p.mark->confirmed() && !p.mark_may_fall) {
+    if (p.mark.exists() && p.mark->confirmed() && !p.mark_may_fall) {
       reached = std::max(reached, p.mark->confirmed()->position);
     }
     p.log.start_look(reached);

@@ -30,7 +30,7 @@ PartitionSet::PartitionSet(Store& store, Epoch epoch, OffsetSource& source, Mark
                base::seeded_jitter(options_.jitter_seed)) {}
 
 PartitionSet::~PartitionSet() {
-  for (auto& [id, p] : partitions_) retire(std::move(p.mark));
+  for (auto& [id, p] : partitions_) retire(p.mark.take());
   // Ends: every store operation completes by its deadline.
   while (!retired_.empty()) {
     std::erase_if(retired_, [](const auto& mark) {
@@ -62,7 +62,7 @@ void PartitionSet::assign(std::vector<PartitionOffset>& partitions) {
   last_found_ = partitions_.end();
   for (const PartitionOffset& at : partitions) {
     if (const auto old = partitions_.find(at.partition); old != partitions_.end()) {
-      retire(std::move(old->second.mark));
+      retire(old->second.mark.take());
       partitions_.erase(old);
     }
     auto mark = std::make_unique<Mark>(
@@ -121,7 +121,7 @@ void PartitionSet::revoke(std::span<const PartitionOffset> partitions) {
   for (const PartitionOffset& at : partitions) {
     const auto found = partitions_.find(at.partition);
     if (found == partitions_.end()) continue;
-    retire(std::move(found->second.mark));
+    retire(found->second.mark.take());
     partitions_.erase(found);
   }
   if (!failing()) failures_logged_ = 0;
@@ -422,7 +422,7 @@ bool PartitionSet::take(std::int32_t partition, const Delivered& message) {
 void PartitionSet::close_range(std::int32_t id, Partition& p) {
   if (!p.open) return;
   // In a cluster the shards have the marks (ShardTurns::ready()).
-  must_hold(!p.mark || p.mark->confirmed().has_value(),
+  must_hold(!p.mark.exists() || p.mark->confirmed().has_value(),
             "a partition is read only while Redis holds a mark of it");
   p.open = false;
   const Delivered& last = p.open_last;

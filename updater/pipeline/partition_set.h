@@ -31,6 +31,7 @@
 #include "updater/pipeline/mark.h"
 #include "updater/pipeline/offset_tracker.h"
 #include "updater/pipeline/rewind.h"
+#include "updater/process/invariant.h"
 #include "updater/watch/log_bounds.h"
 #include "updater/watch/stall_book.h"
 
@@ -260,9 +261,24 @@ class PartitionSet {
     std::optional<Instant> time = {};  // of the message there
     Clock::time_point due{};           // not to be judged before
   };
+  /// A partition's own mark. In a cluster there is none, because the shards have the marks
+  /// (ShardTurns): whoever asks for it all the same ends the process.
+  class OwnMark {
+   public:
+    explicit OwnMark(std::unique_ptr<Mark> mark) noexcept : mark_(std::move(mark)) {}
+    [[nodiscard]] bool exists() const noexcept { return mark_ != nullptr; }
+    Mark* operator->() const noexcept {
+      must_hold(exists(), "a partition whose shards have the marks is not asked for its own");
+      return mark_.get();
+    }
+    [[nodiscard]] std::unique_ptr<Mark> take() noexcept { return std::move(mark_); }
+
+   private:
+    std::unique_ptr<Mark> mark_;
+  };
   struct Partition {
-    explicit Partition(std::unique_ptr<Mark> m) : mark(std::move(m)) {}
-    std::unique_ptr<Mark> mark;
+    explicit Partition(std::unique_ptr<Mark> own) : mark(std::move(own)) {}
+    OwnMark mark;
     PartitionPhase phase = PartitionPhase::kChecking;
     bool positioned = false;  // whether `tracker` says where reading is
     OffsetQuery asked = OffsetQuery::kNo;

@@ -1,4 +1,6 @@
 // On which thread replaced rule sets and segments end.
+#include "checker/retired_sets.h"
+
 #include <atomic>
 #include <chrono>
 #include <future>
@@ -114,6 +116,19 @@ TEST(ReplacedRules, EndOnAThreadOfTheCheckerUnderLoad) {
     EXPECT_NE(id, checking[1]);
     EXPECT_NE(id, std::this_thread::get_id());
   }
+}
+
+// Each look of a thread that looks all the time wakes a processor.
+TEST(RetiredSets, OneThatAHostKeepsIsLookedAtEverMoreRarely) {
+  std::atomic<int> looks{0};
+  checker::RetiredSets retired([&] { ++looks; });
+  ASSERT_TRUE(retired.start({}).ok());
+  const auto kept = std::make_shared<const int>(0);
+  const auto begun = std::chrono::steady_clock::now();
+  retired.destroy_when_unused(kept);
+  while (looks < 6) std::this_thread::sleep_for(1ms);
+  // No wait is shorter than it was asked for, on whatever machine.
+  EXPECT_GE(std::chrono::steady_clock::now() - begun, 5ms + 10ms + 20ms + 40ms + 80ms);
 }
 
 }  // namespace retired_test

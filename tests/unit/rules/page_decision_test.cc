@@ -159,6 +159,31 @@ TEST(ReservePicks, WithoutTimeItStopsAtTheNextLookAtTheHistory) {
   EXPECT_EQ(picks[3].answer, ReserveAnswer::kLate);
 }
 
+// Each look walks through all of the record, and is what a page costs. The deadline is looked at
+// before each but the first.
+TEST(ReservePicks, ManyCandidatesTakeFewLooksAtTheHistory) {
+  Scene scene;
+  scene.rule(rule(1));
+  std::vector<CandidateKey> candidates;
+  for (std::uint32_t i = 0; i < 1'000; ++i) {
+    const std::string campaign = "c" + std::to_string(i);
+    scene.ledger().merge(entry(campaign, i));
+    candidates.push_back(key(campaign));
+  }
+  Page page(scene);
+  int looks = 1;
+  page.is_late = [&] { return ++looks < 0; };
+  EXPECT_EQ(page.pick(candidates, 1)[0].answer, ReserveAnswer::kCapped);
+  EXPECT_EQ(looks, 10) << "at 1, 2, 4, … 512 candidates";
+  for (const char* const campaign : {"free-1", "free-2"}) candidates.push_back(key(campaign));
+  looks = 1;
+  const auto picks = page.pick(candidates, 3);
+  EXPECT_EQ(picks[0].candidate, 1'000U);
+  EXPECT_EQ(picks[1].candidate, 1'001U);
+  EXPECT_EQ(picks[2].answer, ReserveAnswer::kCapped);
+  EXPECT_EQ(looks, 11) << "what is capped is not judged again";
+}
+
 // What decide_picks() must say, one candidate at a time: each is evaluated alone, with all earlier
 // picks in the ledger.
 class OneByOne {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -9,16 +10,13 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "updater/commands/command_line.h"
 #include "updater/commands/replay_command.h"
-#include "updater/http/http_server.h"
 #include "updater/metrics/exposition.h"
 #include "updater/metrics/list.h"
 #include "updater/metrics/metrics.h"
@@ -309,56 +307,6 @@ TEST(MetricsText, EveryMetricOfTheListIsThereAndNamedOnce) {
     }
   }
   EXPECT_EQ(listed_bytes, sizeof(Metrics));
-}
-
-std::string ask(std::uint16_t port, const std::string& request) {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(port);
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  std::string answer;
-  if (connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof(to)) == 0 &&
-      send(fd, request.data(), request.size(), MSG_NOSIGNAL) ==
-          static_cast<ssize_t>(request.size())) {
-    char bytes[4096];
-    ssize_t got = 0;
-    while ((got = recv(fd, bytes, sizeof(bytes), 0)) > 0) {
-      answer.append(bytes, static_cast<std::size_t>(got));
-    }
-  }
-  close(fd);
-  return answer;
-}
-
-TEST(Http, PagesOtherPathsAndOtherMethods) {
-  auto server = HttpServer::start({}, [](const std::string& path, HttpAnswer& answer) {
-    if (path != "/page") return false;
-    answer = {.status = 503, .body = "not yet\n"};
-    return true;
-  });
-  ASSERT_TRUE(server.ok()) << server.status().text();
-  const std::uint16_t port = server.value()->port();
-  const auto get = [&](const std::string& method, const std::string& path) {
-    return ask(port, method + " " + path + " HTTP/1.1\r\nHost: x\r\n\r\n");
-  };
-  EXPECT_THAT(get("GET", "/page"), ::testing::StartsWith("HTTP/1.1 503 "));
-  EXPECT_THAT(get("GET", "/page"), ::testing::EndsWith("\r\n\r\nnot yet\n"));
-  EXPECT_THAT(get("GET", "/page?x=1"), HasSubstr("not yet"));
-  EXPECT_THAT(get("HEAD", "/page"), ::testing::EndsWith("\r\n\r\n"));
-  EXPECT_THAT(get("GET", "/"), ::testing::StartsWith("HTTP/1.1 404 "));
-  EXPECT_THAT(get("GET", "/../../etc/passwd"), Not(HasSubstr("root")));
-  EXPECT_THAT(get("POST", "/page"), ::testing::StartsWith("HTTP/1.1 405 "));
-}
-
-TEST(Http, ABusyPortIsNamed) {
-  const auto pages = [](const std::string&, HttpAnswer&) { return false; };
-  auto first = HttpServer::start({}, pages);
-  ASSERT_TRUE(first.ok());
-  const auto second = HttpServer::start({.port = first.value()->port()}, pages);
-  ASSERT_FALSE(second.ok());
-  EXPECT_THAT(second.status().text(), HasSubstr("http.port"));
-  EXPECT_THAT(second.status().text(), HasSubstr("in use"));
 }
 
 TEST(TimeFlag, TimesLengthsBeforeNowAndMilliseconds) {

@@ -2,6 +2,7 @@
 #include "updater/pipeline/cluster_partition_set.h"
 
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -11,6 +12,7 @@
 
 #include "tests/unit/updater/support/cluster_partition_set_fixture.h"
 #include "updater/pipeline/gap_filler.h"
+#include "updater/process/process_log.h"
 
 namespace fcap::updater {
 namespace cluster_partition_set_test {
@@ -19,6 +21,19 @@ using std::chrono::milliseconds;
 using testing::ScriptedCluster;
 
 class ClusterPartitionSetTest : public testing::ClusterPartitionSetFixture {};
+using ClusterPartitionSetDeathTest = ClusterPartitionSetTest;
+
+// What is written for partitions with marks of their own must not be reached in a cluster.
+TEST_F(ClusterPartitionSetDeathTest, AMarkThatOnlyShardsHaveIsNotAskedFor) {
+  begin(100, 100);
+  wait_for_marks();
+  const auto ask = [this] {
+    configure_logging({});
+    (void)set_.PartitionSet::marks_settled();
+  };
+  EXPECT_EXIT(ask(), ::testing::KilledBySignal(SIGABRT),
+              "a partition whose shards have the marks is not asked for its own");
+}
 
 TEST_F(ClusterPartitionSetTest, ADoubtReachesBackToTheStartOfTheLogThatIsReadNow) {
   read_until_the_log_is_another();
