@@ -146,7 +146,7 @@ class LossIsWritten : public ::testing::Test {
   // What is due now, one answer after the other.
   void poll() {
     for (int i = 0; i < 6; ++i) {
-      publisher_.poll(now_, kNow);
+      publisher_.tick(now_, kNow);
       store_.run_all();
     }
   }
@@ -175,10 +175,10 @@ class LossIsWritten : public ::testing::Test {
 
 TEST_F(LossIsWritten, WithTheFirstValueThatCheckersFind) {
   publisher_.set_marks(marks_);
-  publisher_.poll(now_, kNow);
+  publisher_.tick(now_, kNow);
   store_.run_all();
   EXPECT_TRUE(store_.records().empty());
-  publisher_.poll(now_, kNow);
+  publisher_.tick(now_, kNow);
   store_.run_all();
   EXPECT_TRUE(stated().contains("*"));
 }
