@@ -19,10 +19,10 @@ std::int64_t timestamp_ms(const rd_kafka_message_t& message) noexcept {
   return type == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE || ms < 0 ? -1 : ms;
 }
 
-std::int64_t append_time_ms(const rd_kafka_message_t& message) noexcept {
+bool has_append_time(const rd_kafka_message_t& message) noexcept {
   rd_kafka_timestamp_type_t type = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
-  const std::int64_t ms = rd_kafka_message_timestamp(&message, &type);
-  return type == RD_KAFKA_TIMESTAMP_LOG_APPEND_TIME ? ms : 0;
+  (void)rd_kafka_message_timestamp(&message, &type);
+  return type == RD_KAFKA_TIMESTAMP_LOG_APPEND_TIME;
 }
 
 std::optional<std::string_view> header_of(const rd_kafka_message_t& message,

@@ -18,8 +18,8 @@ using MessagePtr = Ptr<rd_kafka_message_t>;
 [[nodiscard]] std::string_view payload_of(const rd_kafka_message_t& message) noexcept;
 /// The broker's or the producer's time, as the topic is set; -1: the message has none.
 [[nodiscard]] std::int64_t timestamp_ms(const rd_kafka_message_t& message) noexcept;
-/// When the broker stored the message, by its own clock; 0: the topic has the producers' times.
-[[nodiscard]] std::int64_t append_time_ms(const rd_kafka_message_t& message) noexcept;
+/// Whether timestamp_ms() is when the broker stored the message, by its own clock.
+[[nodiscard]] bool has_append_time(const rd_kafka_message_t& message) noexcept;
 /// The value of the last header of this name.
 [[nodiscard]] std::optional<std::string_view> header_of(const rd_kafka_message_t& message,
                                                         const char* name) noexcept;

@@ -84,6 +84,7 @@ check "libraries name no command-line flags" absent '"[^"]*--[a-z][^"]*"' 'libfc
 check "prose wrapped at 100 columns" prose_is_wrapped
 check "names in docs/inside.md exist" tests/inside.py
 check "one type per name" tests/type_names.py
+check "one class per file" tests/class_files.py
 if ((!quick)); then
   "$FCAP_ROOT/scripts/build.sh" dev
   check "clang-tidy" tidy

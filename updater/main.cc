@@ -11,11 +11,7 @@
 
 #include "base/outside_text.h"
 #include "kafka/kafka_client.h"
-#include "updater/commands/check_command.h"
-#include "updater/commands/command_line.h"
-#include "updater/commands/replay_command.h"
-#include "updater/commands/run_command.h"
-#include "updater/commands/sweep_command.h"
+#include "updater/commands/commands.h"
 #include "updater/metrics/exposition.h"
 #include "updater/process/process_log.h"
 #include "updater/process/start_again.h"

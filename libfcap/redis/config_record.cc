@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/outside_text.h"
-#include "redis/long_config.h"
 
 namespace fcap::redis {
 namespace {

@@ -88,6 +88,9 @@ inline constexpr std::size_t kConfigBytesMax = std::size_t{64} << 10U;
 /// Fails if the text is not such a value (kCorrupt), or has a record format that this release does
 /// not know (kRefused). Unknown fields are ignored.
 [[nodiscard]] Result<ConfigRecord> parse_config(std::string_view text);
+/// The same for the updater that is about to shorten the value: also of one that is too long for
+/// readers.
+[[nodiscard]] Result<ConfigRecord> parse_long_config(std::string_view text);
 
 /// What differs between the record and what a reader expects, for people, one part per difference;
 /// empty when they agree.

@@ -202,7 +202,7 @@ class Model::Process final : private OffsetSource, private LogLooks {
     std::vector<GapEnd> ends;
     partitions_.list_gap_ends(ends);
     gap_times_.look(ends, latest);
-    publisher_.set_open_gaps({.missing_before = gap_times_.missing_before()});
+    publisher_.set_open_gaps(gap_times_.open_gaps());
     MarkNews news{.partitions = model_->known_partitions(),
                   .gone = partitions_.take_marks_gone(),
                   .latest = latest,
@@ -242,11 +242,9 @@ class Model::Process final : private OffsetSource, private LogLooks {
             .reject =
                 [](std::int32_t, const GapLog::GapMessage&, const events::Rejected&) {
                   ADD_FAILURE() << "everything in the log is an event";
-                  return false;
                 },
             .filled =
                 [this](const GapPiece& segment, std::optional<Instant> newest) {
-                  if (newest) *newest += std::chrono::milliseconds{1};
                   gap_times_.filled(segment.partition, segment.from, newest);
                 }};
   }
@@ -257,13 +255,13 @@ class Model::Process final : private OffsetSource, private LogLooks {
       bounds_[id] = {committed >= 0 ? std::optional(committed) : std::nullopt, Log::kStart};
     }
   }
-  std::optional<Result<LogBounds>> answer(std::int32_t partition) override {
+  std::optional<Result<LogBounds>> answer(std::int32_t partition) const override {
     // At an assignment at once, later when it pleases.
     if (!model_->store_.immediate && model_->faults_ && model_->chance(50)) return std::nullopt;
     if (!log_of(partition).is_led) {
       return Result<LogBounds>(Status::error(StatusCode::kUnavailable, "no leader", true));
     }
-    return Result<LogBounds>(bounds_[partition]);
+    return Result<LogBounds>(bounds_.at(partition));
   }
 
   // Looks see the log as it is when they are made.
@@ -298,7 +296,7 @@ class Model::Process final : private OffsetSource, private LogLooks {
   Stretches stretches_;
   Intake intake_;
   GapFiller filler_;
-  GapTimes gap_times_;
+  GapTimes gap_times_{std::chrono::milliseconds{1}};
   ConfigPublisher publisher_;
   std::map<std::int32_t, std::int64_t> positions_;  // of the partitions that it takes for its own
 };

@@ -225,7 +225,7 @@ void ShardRunner::publish() {
   std::vector<GapEnd> ends;
   if (const auto end = gap_end()) ends.push_back(*end);
   gap_times_.look(ends, news.latest);
-  publisher_.set_open_gaps({.missing_before = gap_times_.missing_before()});
+  publisher_.set_open_gaps(gap_times_.open_gaps());
   publisher_.set_marks(std::move(news));
   publisher_.tick(now_, ShardConfig::time_of(0));
 }

@@ -87,7 +87,7 @@ class ShardRunner {
   bool known_ = false;                                 // as ShardedPartition::known
   SlotSet gone_;                                       // as MarkNews::gone
   std::map<std::string, Clock::time_point> compared_;  // when the shard's mark was last confirmed
-  GapTimes gap_times_;
+  GapTimes gap_times_{std::chrono::milliseconds{0}};
   ShardConfig config_;
   ConfigPublisher publisher_;
 };

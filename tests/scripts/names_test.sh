@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# scripts/rename.py renames what its list says and nothing else, and tests/type_names.py finds a type that is defined twice.
+# scripts/rename.py renames what its list says and nothing else, tests/type_names.py finds a type that is defined twice, and
+# tests/class_files.py a class that lies in more than two files.
 FCAP_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 source "$FCAP_ROOT/scripts/lib/common.sh"
 
@@ -23,7 +24,7 @@ expect() {
 
 mkdir -p "$WORK"/{scripts,tests,libfcap,updater,docs}
 cp "$FCAP_ROOT/scripts/rename.py" "$WORK/scripts/"
-cp "$FCAP_ROOT/tests/type_names.py" "$WORK/tests/"
+cp "$FCAP_ROOT"/tests/{type_names,class_files}.py "$WORK/tests/"
 cp "$FCAP_ROOT/.clang-format" "$WORK/"
 cd "$WORK"
 git init -q .
@@ -83,6 +84,18 @@ printf '// class Box {\nconst char* text = "class Box {";\nclass Box;\nclass Ite
 expect "neither a comment, a text, a declaration nor a role" 0 "" tests/type_names.py
 printf 'struct Item {\n  enum class Box : int { kOne };\n};\n' >updater/item.h
 expect "a type that is defined twice" 1 "Box is defined 2 times: libfcap/box.h:1, updater/item.h:2" tests/type_names.py
+
+for i in 1 2 3; do
+  printf 'int PartitionSet::f() {}\nvoid Link::g() {}\n' >"libfcap/exempt$i.cc"
+  printf 'namespace {\nvoid h() {\n  Box::f();\n}\n}  // Box::f()\nbox::f() {}\n' >"libfcap/use$i.cc"
+done
+printf 'Box::Box(int) {}\n' >libfcap/box.cc
+printf 'const std::map<int, Box*>& a::Box::Place::get(\n    int) const {}\n' >libfcap/box_parts.cc
+expect "a class in two files, and two that are exempt" 0 "" tests/class_files.py
+printf 'template <class T>\n[[nodiscard]] bool Box::operator==(T) {}\n' >updater/box.cc
+expect "a class in three" 1 "Box lies in 3 files: libfcap/box.cc, libfcap/box_parts.cc, updater/box.cc" tests/class_files.py
+rm updater/box.cc libfcap/exempt3.cc
+expect "an exemption that is no longer needed" 1 "Link is exempt (EXEMPT in tests/class_files.py) and need not be" tests/class_files.py
 
 echo "$passed passed, $failed failed"
 ((failed == 0))

@@ -1,7 +1,6 @@
-#include "updater/commands/check_command.h"
-
 #include <fmt/core.h>
 
+#include "updater/commands/commands.h"
 #include "updater/doctor/doctor.h"
 #include "updater/settings/reference.h"
 

@@ -1,11 +1,10 @@
-#include "updater/commands/replay_command.h"
-
 #include <utility>
 
 #include <fmt/core.h>
 #include <spdlog/spdlog.h>
 
 #include "events/event_decoder.h"
+#include "updater/commands/commands.h"
 #include "updater/commands/redis_parts.h"
 #include "updater/options/part_options.h"
 #include "updater/options/signatures.h"

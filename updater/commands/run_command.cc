@@ -1,5 +1,3 @@
-#include "updater/commands/run_command.h"
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -23,7 +21,7 @@
 #include "kafka/kafka_client.h"
 #include "redis/redis_options_check.h"
 #include "sources/rule_refresher.h"
-#include "updater/commands/command_line.h"
+#include "updater/commands/commands.h"
 #include "updater/commands/redis_parts.h"
 #include "updater/commands/status_pages.h"
 #include "updater/compaction/trim_clock.h"

@@ -1,5 +1,3 @@
-#include "updater/commands/sweep_command.h"
-
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -8,6 +6,7 @@
 #include <spdlog/spdlog.h>
 
 #include "sources/rule_refresher.h"
+#include "updater/commands/commands.h"
 #include "updater/commands/redis_parts.h"
 #include "updater/compaction/sweep.h"
 #include "updater/options/libraries.h"

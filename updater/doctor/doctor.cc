@@ -10,9 +10,7 @@
 #include <fcap/signed_id.h>
 
 #include "base/outside_text.h"
-#include "updater/doctor/kafka_check.h"
-#include "updater/doctor/postgres_check.h"
-#include "updater/doctor/redis_check.h"
+#include "updater/doctor/server_checks.h"
 
 namespace fcap::updater {
 namespace {

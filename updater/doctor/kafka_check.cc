@@ -1,5 +1,3 @@
-#include "updater/doctor/kafka_check.h"
-
 #include <chrono>
 #include <set>
 #include <string>
@@ -9,6 +7,7 @@
 
 #include "kafka/topic_questions.h"
 #include "kafka/write_probe.h"
+#include "updater/doctor/server_checks.h"
 #include "updater/options/libraries.h"
 #include "updater/watch/log_settings.h"
 

@@ -1,5 +1,3 @@
-#include "updater/doctor/postgres_check.h"
-
 #include <chrono>
 #include <cstdlib>
 #include <string>
@@ -10,6 +8,7 @@
 #include "postgres/pg_connection.h"
 #include "sources/rule_refresher.h"
 #include "sources/segment_loading.h"
+#include "updater/doctor/server_checks.h"
 #include "updater/options/libraries.h"
 
 namespace fcap::updater {

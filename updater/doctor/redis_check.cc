@@ -1,5 +1,3 @@
-#include "updater/doctor/redis_check.h"
-
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -24,6 +22,7 @@
 #include "redis/redis_options_check.h"
 #include "redis/store_operations.h"
 #include "redis/watched_records.h"
+#include "updater/doctor/server_checks.h"
 #include "updater/options/libraries.h"
 #include "updater/watch/redis_facts.h"
 

@@ -4,7 +4,7 @@
 
 #include "kafka/topic_questions.h"
 #include "redis/client.h"
-#include "updater/doctor/kafka_check.h"
+#include "updater/doctor/server_checks.h"
 #include "updater/options/libraries.h"
 #include "updater/options/signatures.h"
 

@@ -154,14 +154,28 @@ std::size_t Batch::weight_bytes() const noexcept {
   return writes.total_bytes();
 }
 
-void Batch::clear() noexcept {
-  writes.clear();
-  ranges.clear();
-  positions.clear();
-  refused_.clear();
+void BatchMessages::take(const events::Event& event, const kafka::PartitionOffset& at,
+                         Coalescer& users) {
+  if (users.add(event) == positions.size()) positions.push_back(at);
+  if (event.kind == events::Event::Kind::kSeen) {
+    ++events;
+  } else {
+    erasures.push_back({event.time, at.partition, at.offset});
+  }
+}
+
+void BatchMessages::clear() noexcept {
+  messages = 0;
   events = 0;
   erasures.clear();
-  messages = 0;
+  positions.clear();
+}
+
+void Batch::clear() noexcept {
+  writes.clear();
+  BatchMessages::clear();
+  ranges.clear();
+  refused_.clear();
   first_message_ms = -1;
   gap_ticket = 0;
   found_there.clear();

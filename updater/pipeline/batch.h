@@ -11,6 +11,7 @@
 
 #include <fcap/store.h>
 
+#include "kafka/partition_lists.h"
 #include "updater/pipeline/coalescer.h"
 #include "updater/pipeline/known_records.h"
 #include "updater/pipeline/offset_tracker.h"
@@ -28,13 +29,33 @@ class RoundListener {
   ~RoundListener() = default;
 };
 
+/// What messages hold that are to be written, besides the users' entries.
+struct BatchMessages {
+  /// An erasure, and the message that requested it.
+  struct Erasure {
+    Instant until;
+    std::int32_t partition;
+    std::int64_t offset;
+  };
+
+  std::size_t messages = 0;
+  std::size_t events = 0;  ///< not counting erasures
+  std::vector<Erasure> erasures;
+  /// For each user, and so for each write, the position of its first message.
+  std::vector<kafka::PartitionOffset> positions;
+
+  /// An event of the message at `at`, which goes to its user's in `users`.
+  void take(const events::Event& event, const kafka::PartitionOffset& at, Coalescer& users);
+  void clear() noexcept;
+};
+
 /// Messages that are being written: their writes, their offsets, and which writes are done. A round
 /// submits every write that is not done yet; if its round leaves some undone, the batch gets
 /// another round. Reused from batch to batch with its buffers.
 ///
 /// Thread safety: the main thread fills and reads it between rounds; during a round only
 /// completions touch it.
-class Batch final : private StoreListCompletion {
+class Batch final : public BatchMessages, private StoreListCompletion {
  public:
   /// Which offsets of a partition the batch holds. If the partition is in a later generation (after
   /// a rewind or a rebalance), they no longer count.
@@ -48,22 +69,12 @@ class Batch final : private StoreListCompletion {
     std::uint64_t stamp = 0;
   };
 
-  /// An erasure, and the message that requested it.
-  struct Erasure {
-    Instant until;
-    std::int32_t partition;
-    std::int64_t offset;
-  };
-
   explicit Batch(RoundListener& listener) noexcept : listener_(&listener) {}
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
 
   WriteSet writes;
   std::vector<BatchOffsets> ranges;
-  std::size_t events = 0;  ///< to be written, not counting erasures
-  std::vector<Erasure> erasures;
-  std::size_t messages = 0;
   /// The broker's timestamp of the first message; below 0: it has none.
   std::int64_t first_message_ms = -1;
   /// Not 0: the batch fills a gap and belongs to this piece of work; then it has no ranges.
@@ -71,13 +82,6 @@ class Batch final : private StoreListCompletion {
   /// For each write, whether the record was found to have it already: then only the expiry is set,
   /// unless the record is gone by then. Empty: no record was.
   std::vector<bool> found_there;
-
-  /// For each write, the position of its first message.
-  struct WritePosition {
-    std::int32_t partition;
-    std::int64_t offset;
-  };
-  std::vector<WritePosition> positions;
 
   /// A write that Redis will never accept, although it accepts the rest of the batch.
   struct Refused {

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "updater/pipeline/cluster_partition_set.h"
-#include "updater/pipeline/partition_text.h"
 
 namespace fcap::updater {
 namespace {

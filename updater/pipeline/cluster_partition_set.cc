@@ -6,8 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "updater/pipeline/partition_text.h"
-
 namespace fcap::updater {
 namespace {
 

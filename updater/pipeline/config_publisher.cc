@@ -5,8 +5,6 @@
 #include <map>
 #include <utility>
 
-#include "redis/long_config.h"
-
 namespace fcap::updater {
 namespace {
 

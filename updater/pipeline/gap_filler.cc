@@ -28,11 +28,11 @@ constexpr std::size_t kLookupsMax = 5;
 class GapFiller::ChunkLookup {
  public:
   ChunkLookup(const Coalescer::Options& records, Counter& unread)
-      : events(records), unread_(&unread) {}
+      : users(records), unread_(&unread) {}
 
   void start(Store& store, Store::Deadline deadline) {
     records_.clear();
-    events.for_each_user([this](std::string_view key, const auto&, const auto&) {
+    users.for_each_user([this](std::string_view key, const auto&, const auto&) {
       records_.push_back(std::make_unique<LookupRecord>(*this, key));
     });
     pending_.store(records_.size(), std::memory_order_relaxed);
@@ -47,11 +47,8 @@ class GapFiller::ChunkLookup {
   }
 
   std::uint64_t ticket = 0;
-  Coalescer events;
-  std::vector<Batch::WritePosition> positions;  // of each user's first message
-  std::vector<Batch::Erasure> erasures;
-  std::size_t seen = 0;
-  std::size_t messages = 0;
+  Coalescer users;
+  BatchMessages taken;
   std::string event_key;  // scratch
 
  private:
@@ -208,7 +205,7 @@ bool GapFiller::take_chunk(Clock::time_point now) {
 std::size_t GapFiller::room() const noexcept {
   const std::size_t room = parts_.writer->gap_room();
   std::size_t taken = 0;
-  for (const auto& lookup : lookups_) taken += lookup->positions.size();
+  for (const auto& lookup : lookups_) taken += lookup->taken.positions.size();
   return room - std::min(room, taken);
 }
 
@@ -228,17 +225,15 @@ void GapFiller::give_up(Segments::iterator segment, Clock::time_point now) {
 
 bool GapFiller::take_messages(OpenPiece& segment, const GapLog::Chunk& chunk, ChunkLookup& lookup) {
   lookup.ticket = chunk.ticket;
-  lookup.positions.clear();
-  lookup.erasures.clear();
-  lookup.seen = 0;
-  lookup.messages = chunk.messages.size();
+  lookup.taken.clear();
+  lookup.taken.messages = chunk.messages.size();
   const IntakeClocks clocks = parts_.clocks();
   LeftOut left_out;
   std::uint64_t bytes = 0;
   for (const GapLog::GapMessage& message : chunk.messages) {
     bytes += message.what.payload.size();
     if (!take_message(segment, message, clocks, lookup, left_out)) {
-      lookup.events.clear();
+      lookup.users.clear();
       return false;
     }
   }
@@ -252,7 +247,7 @@ bool GapFiller::take_messages(OpenPiece& segment, const GapLog::Chunk& chunk, Ch
 
 bool GapFiller::take_message(OpenPiece& segment, const GapLog::GapMessage& message,
                              const IntakeClocks& clocks, ChunkLookup& lookup, LeftOut& left_out) {
-  const Batch::WritePosition at{segment.what.partition, message.what.offset};
+  const PartitionOffset at{segment.what.partition, message.what.offset};
   std::optional<MessageView> view;
   if (message.whole != nullptr) view.emplace(*message.whole, options_.topic);
   if (message.what.timestamp_ms >= 0) {
@@ -264,11 +259,12 @@ bool GapFiller::take_message(OpenPiece& segment, const GapLog::GapMessage& messa
       clocks, left_out,
       [&](const events::Event& event) {
         note_newest(segment, event.time);
-        if (is_in(segment, event, lookup)) take_event(event, at, lookup);
+        if (is_in(segment, event, lookup)) lookup.taken.take(event, at, lookup.users);
       },
       [&](const events::Rejected& why) {
         // It may have been rejected before, perhaps with other settings or clocks.
-        if (parts_.reject(at.partition, message, why)) segment.letters.insert(at.offset);
+        parts_.reject(at.partition, message, why);
+        segment.letters.insert(at.offset);
       });
   return true;
 }
@@ -285,21 +281,11 @@ void GapFiller::note_newest(OpenPiece& segment, Instant at) {
   segment.newest = std::max(segment.newest.value_or(at), at);
 }
 
-void GapFiller::take_event(const events::Event& event, const Batch::WritePosition& at,
-                           ChunkLookup& lookup) {
-  if (lookup.events.add(event) == lookup.positions.size()) lookup.positions.push_back(at);
-  if (event.kind == events::Event::Kind::kSeen) {
-    ++lookup.seen;
-  } else {
-    lookup.erasures.push_back({event.time, at.partition, at.offset});
-  }
-}
-
 void GapFiller::settle_lookups() {
   for (std::size_t i = 0; i < lookups_.size();) {
     const bool wanted = segments_.contains(lookups_[i]->ticket);
     // The window may have shrunk meanwhile.
-    const bool fits = parts_.writer->gap_fits(lookups_[i]->positions.size());
+    const bool fits = parts_.writer->gap_fits(lookups_[i]->taken.positions.size());
     if (!lookups_[i]->ended() || (wanted && !fits)) {
       ++i;
       continue;
@@ -309,7 +295,7 @@ void GapFiller::settle_lookups() {
     if (wanted) {
       submit(*lookup);
     } else {
-      lookup->events.clear();
+      lookup->users.clear();
     }
     idle_.push_back(std::move(lookup));
   }
@@ -318,11 +304,8 @@ void GapFiller::settle_lookups() {
 void GapFiller::submit(ChunkLookup& lookup) {
   Batch& batch = parts_.writer->take();
   batch.gap_ticket = lookup.ticket;
-  batch.messages = lookup.messages;
-  batch.events = lookup.seen;
-  batch.erasures = lookup.erasures;
-  batch.positions = lookup.positions;
-  lookup.events.finish(batch.writes, [&](std::size_t user, auto& entries, auto& erased_until) {
+  static_cast<BatchMessages&>(batch) = lookup.taken;
+  lookup.users.finish(batch.writes, [&](std::size_t user, auto& entries, auto& erased_until) {
     // If a record cannot be decoded, everything is appended: correctness does not depend on having
     // read it.
     const bool known = ledger_.decode(lookup.record(user)) == ledger::DecodeCode::kOk;

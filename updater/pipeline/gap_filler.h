@@ -45,8 +45,8 @@ struct GapFillerParts {
   Intake* intake = nullptr;
   std::function<IntakeClocks()> clocks;
   /// Sends a message that is not an event to the dead-letter topic; it counts as done when
-  /// letter_arrived() was called. False: there is nothing to wait for.
-  std::function<bool(std::int32_t partition, const GapLog::GapMessage&, const events::Rejected&)>
+  /// letter_arrived() was called.
+  std::function<void(std::int32_t partition, const GapLog::GapMessage&, const events::Rejected&)>
       reject;
   LogCallback report = {};
   /// A segment was filled. Neither its events nor the broker's timestamps of its messages are later
@@ -119,8 +119,6 @@ class GapFiller {
   [[nodiscard]] bool is_in(const OpenPiece& segment, const events::Event& event,
                            ChunkLookup& lookup) const;
   static void note_newest(OpenPiece& segment, Instant at);
-  static void take_event(const events::Event& event, const Batch::WritePosition& at,
-                         ChunkLookup& lookup);
   void submit(ChunkLookup& lookup);
   void settle_lookups();
   void finish_segments();

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "updater/pipeline/delivered.h"
+#include "updater/pipeline/message_view.h"
 
 struct rd_kafka_message_s;
 

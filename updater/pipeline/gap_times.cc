@@ -24,16 +24,32 @@ void GapTimes::filled(std::int32_t partition, std::int64_t from, std::optional<I
   if (found == partitions_.end() || !found->second.to) return;
   KnownEnd& known = found->second;
   known.to = std::min(*known.to, from);
-  if (newest) known.before = std::min(known.before, *newest);
+  if (newest) known.before = std::min(known.before, *newest + future_allowed_);
 }
 
-std::map<std::int32_t, std::optional<redis::MissingEvents>> GapTimes::missing_before() const {
-  std::map<std::int32_t, std::optional<redis::MissingEvents>> all;
+void GapTimes::expired(std::span<const ExpiredEvents> found, Instant latest) {
+  for (const ExpiredEvents& events : found) {
+    Instant before = latest;
+    if (events.newest) {
+      before = std::min(before, *events.newest + future_allowed_);
+    } else if (const auto gap = partitions_.find(events.partition);
+               gap != partitions_.end() && gap->second.to) {
+      // Gaps are filled the newest first.
+      before = gap->second.before;
+    }
+    if (!expired_) expired_.emplace(before, SlotSet{});
+    expired_->before = std::max(expired_->before, before);
+    expired_->slots |= events.slots;
+  }
+}
+
+OpenGaps GapTimes::open_gaps() const {
+  OpenGaps open{.expired = expired_};
   for (const auto& [partition, known] : partitions_) {
-    auto& events = all[partition];
+    auto& events = open.missing_before[partition];
     if (known.to) events.emplace(known.before, known.slots);
   }
-  return all;
+  return open;
 }
 
 }  // namespace fcap::updater

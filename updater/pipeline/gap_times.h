@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -20,6 +21,14 @@ struct GapEnd {
   SlotSet slots = SlotSet::all();
 };
 
+/// Events that stay missing: Redis lacks them, and Kafka no longer has the messages that held them.
+struct ExpiredEvents {
+  std::int32_t partition = 0;
+  /// A later message, or its event, has this time; nullopt: it is not known.
+  std::optional<Instant> newest = {};
+  SlotSet slots = SlotSet::all();  ///< those of the users whose events they may be
+};
+
 /// What an updater knows of the open gaps of its topic, for Checkers.
 struct OpenGaps {
   /// By partition, which events may be missing; nullopt: none is. This updater knows nothing about
@@ -37,19 +46,25 @@ struct OpenGaps {
 /// in the segment filled last: messages that were written to the log earlier are not newer, except
 /// by as much as producers' clocks may be ahead. Each gap has one instant for the users of all its
 /// slots; when slots are added, nobody knows what their users lack, and it begins again.
+/// Also the instant before which events are missing for good.
 ///
 /// Thread safety: one thread.
 class GapTimes {
  public:
+  /// `future_allowed` is IntakeOptions::future_allowed.
+  explicit GapTimes(std::chrono::milliseconds future_allowed) : future_allowed_(future_allowed) {}
+
   /// Takes the partitions whose gaps are known. `latest`: every event accepted so far is before it.
   void look(std::span<const GapEnd> partitions, Instant latest);
 
-  /// The segment that begins at `from`, the newest of its partition, has been filled. Events that
-  /// precede it are before `newest`; nullopt: the segment had none.
+  /// The segment that begins at `from`, the newest of its partition, has been filled. None of its
+  /// events is later than `newest`; nullopt: it had none.
   void filled(std::int32_t partition, std::int64_t from, std::optional<Instant> newest);
+  /// Takes what was found to be missing for good. `latest`: as in look().
+  void expired(std::span<const ExpiredEvents> found, Instant latest);
 
   /// As of the last look().
-  [[nodiscard]] std::map<std::int32_t, std::optional<redis::MissingEvents>> missing_before() const;
+  [[nodiscard]] OpenGaps open_gaps() const;
 
  private:
   struct KnownEnd {
@@ -57,7 +72,9 @@ class GapTimes {
     Instant before{};
     SlotSet slots;
   };
+  std::chrono::milliseconds future_allowed_;
   std::map<std::int32_t, KnownEnd> partitions_;
+  std::optional<redis::MissingEvents> expired_;  // as OpenGaps::expired
 };
 
 }  // namespace fcap::updater

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "updater/pipeline/partition_set.h"
-#include "updater/pipeline/partition_text.h"
 
 namespace fcap::updater {
 

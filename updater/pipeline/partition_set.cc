@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "updater/pipeline/partition_text.h"
 #include "updater/process/invariant.h"
 
 namespace fcap::updater {

@@ -26,9 +26,9 @@
 #include "updater/marks/log_watch.h"
 #include "updater/metrics/metrics.h"
 #include "updater/pipeline/batch.h"
-#include "updater/pipeline/delivered.h"
 #include "updater/pipeline/gap_times.h"
 #include "updater/pipeline/mark.h"
+#include "updater/pipeline/message_view.h"
 #include "updater/pipeline/offset_tracker.h"
 #include "updater/pipeline/rewind.h"
 #include "updater/process/invariant.h"
@@ -38,19 +38,6 @@
 namespace fcap::updater {
 
 using kafka::PartitionOffset;
-
-/// What partitions need to know of Kafka's log.
-class OffsetSource {
- public:
-  /// Queries where reading of the partitions may begin, without waiting. Forgets their earlier
-  /// answers.
-  virtual void ask(std::span<const std::int32_t> partitions) = 0;
-  /// The answer to the last query; nullopt: it has not arrived.
-  virtual std::optional<Result<LogBounds>> answer(std::int32_t partition) = 0;
-
- protected:
-  ~OffsetSource() = default;
-};
 
 struct MarkOptions {
   std::string key_prefix = kDefaultKeyPrefix;
@@ -92,14 +79,6 @@ struct GapPiece {
   SlotSet slots = {};
   std::uint64_t stamp = 0;
   SlotSet failed = {};
-};
-
-/// Events that stay missing: Redis lacks them, and Kafka no longer has the messages that held them.
-struct ExpiredEvents {
-  std::int32_t partition = 0;
-  /// A later message, or its event, has this time; nullopt: it is not known.
-  std::optional<Instant> newest = {};
-  SlotSet slots = SlotSet::all();  ///< those of the users whose events they may be
 };
 
 /// The assigned partitions: where reading is, up to where everything is done, which mark Redis

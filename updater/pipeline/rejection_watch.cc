@@ -22,7 +22,7 @@ RejectionWatch::MessageCounts& RejectionWatch::slot(Clock::time_point now) {
   return slots_[static_cast<std::size_t>(newest_ % count)];
 }
 
-void RejectionWatch::rejected(const RejectedPosition& at, const events::Rejected& why,
+void RejectionWatch::rejected(const kafka::PartitionOffset& at, const events::Rejected& why,
                               Clock::time_point now) {
   ++slot(now).rejected;
   ReasonLines& reason = reasons_.at(static_cast<std::size_t>(why.reason));

@@ -11,6 +11,7 @@
 #include <fcap/log.h>
 
 #include "events/event_decoder.h"
+#include "kafka/partition_lists.h"
 
 namespace fcap::updater {
 
@@ -33,11 +34,8 @@ class RejectionWatch {
   RejectionWatch(RejectionWatchOptions options, LogCallback log)
       : options_(options), log_(std::move(log)) {}
 
-  struct RejectedPosition {
-    std::int32_t partition = 0;
-    std::int64_t offset = 0;
-  };
-  void rejected(const RejectedPosition& at, const events::Rejected& why, Clock::time_point now);
+  void rejected(const kafka::PartitionOffset& at, const events::Rejected& why,
+                Clock::time_point now);
   /// So many messages were read, those that were rejected included.
   void taken(std::uint64_t messages, Clock::time_point now);
 

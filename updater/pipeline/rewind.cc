@@ -4,6 +4,20 @@
 
 namespace fcap::updater {
 
+std::optional<std::int64_t> position_of(const std::optional<Claim>& claim) {
+  return claim ? std::optional(claim->position) : std::nullopt;
+}
+
+std::string describe(const std::optional<Claim>& claim) {
+  if (!claim || claim->gaps.empty()) return describe(position_of(claim));
+  return std::to_string(claim->position) + " with " + std::to_string(offsets_in(claim->gaps)) +
+         " offsets in gaps";
+}
+
+std::string describe(std::optional<std::int64_t> offset) {
+  return offset ? std::to_string(*offset) : "none";
+}
+
 Claim common_claim(const Claim& one, const Claim& other) {
   Claim both{std::min(one.position, other.position), one.gaps};
   for (const Gap& gap : other.gaps) both.gaps = gaps_with(both.gaps, gap);

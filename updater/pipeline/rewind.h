@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "updater/marks/gaps.h"
 
@@ -22,6 +23,12 @@ struct Claim {
 
   friend bool operator==(const Claim&, const Claim&) = default;
 };
+
+/// Where everything is claimed to be there, but for gaps.
+[[nodiscard]] std::optional<std::int64_t> position_of(const std::optional<Claim>& claim);
+/// What a mark claims, and an offset, for people.
+[[nodiscard]] std::string describe(const std::optional<Claim>& claim);
+[[nodiscard]] std::string describe(std::optional<std::int64_t> offset);
 
 /// What both claim.
 [[nodiscard]] Claim common_claim(const Claim& one, const Claim& other);

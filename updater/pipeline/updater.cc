@@ -18,8 +18,8 @@ constexpr milliseconds kIdlePoll{50};  // the wait for a first message when noth
 constexpr milliseconds kFillPoll{1};   // the same while the records of a gap's users are being read
 constexpr milliseconds kLiveLate{20};  // a live batch that took longer to be written is late
 constexpr milliseconds kLagInterval{1000};
-constexpr milliseconds kAskDecoderAgain{200};
-constexpr milliseconds kLastMarks{1000};  // how long the last marks may take at a revoke
+constexpr milliseconds kLookInterval{500};  // at Kafka's state, and at the clocks
+constexpr milliseconds kLastMarks{1000};    // how long the last marks may take at a revoke
 
 void count(kafka::ConsumerEvent event, Metrics& metrics) {
   switch (event) {
@@ -32,28 +32,37 @@ void count(kafka::ConsumerEvent event, Metrics& metrics) {
   }
 }
 
-MarkOptions mark_options(const UpdaterOptions& options) {
-  MarkOptions marks = options.mark;
-  marks.key_prefix = options.key_prefix;
-  marks.group_id = options.consumer.group_id;
-  marks.topic = options.consumer.topic;
-  marks.retention = options.intake.retention;
-  return marks;
-}
-
 }  // namespace
 
-Updater::Updater(UpdaterOptions options, UpdaterParts parts, Metrics& metrics)
+Updater::Updater(UpdaterOptions options, UpdaterParts parts,
+                 std::unique_ptr<kafka::Consumer> consumer, std::unique_ptr<LogProber> prober,
+                 Metrics& metrics)
     : options_(std::move(options)),
       parts_(std::move(parts)),
       metrics_(&metrics),
+      consumer_(std::move(consumer)),
+      prober_(std::move(prober)),
+      clocks_(parts_.redis_clock, options_.intake.future_allowed, parts_.log),
       intake_(*parts_.decoder, options_.intake),
       coalescer_({options_.key_prefix, options_.intake.retention}),
-      partitions_(make_partitions(mark_options(options_))),
+      partitions_(make_partitions()),
       writer_(*parts_.store, parts_.hook, options_.write, metrics, parts_.log, parts_.epoch),
+      gap_times_(options_.intake.future_allowed),
       letters_(parts_.dead_letters, options_.dead_letters, metrics, parts_.log),
       rejections_(options_.rejections, parts_.log),
+      reading_(*consumer_, *partitions_, options_.pause_after, metrics),
+      report_({.health = parts_.health,
+               .consumer = consumer_.get(),
+               .watch = parts_.watch,
+               .partitions = partitions_.get(),
+               .reading = &reading_,
+               .writer = &writer_,
+               .letters = &letters_,
+               .rejections = &rejections_,
+               .clocks = &clocks_},
+              options_.consumer.topic, metrics, parts_.log),
       messages_(options_.batch_messages_max) {
+  partitions_->set_log_looks(prober_.get());
   writer_.set_passed([this](const Batch& batch) {
     if (batch.gap_ticket != 0) return !filler_ || !filler_->current(batch);
     return std::none_of(batch.ranges.begin(), batch.ranges.end(), [this](const auto& range) {
@@ -66,34 +75,70 @@ Updater::Updater(UpdaterOptions options, UpdaterParts parts, Metrics& metrics)
   }
 }
 
-std::unique_ptr<PartitionSet> Updater::make_partitions(MarkOptions marks) {
-  OffsetSource& source = *this;
+std::unique_ptr<PartitionSet> Updater::make_partitions() {
+  MarkOptions marks = options_.mark;
+  marks.key_prefix = options_.key_prefix;
+  marks.group_id = options_.consumer.group_id;
+  marks.topic = options_.consumer.topic;
+  marks.retention = options_.intake.retention;
   if (parts_.cluster) {
     return std::make_unique<ClusterPartitionSet>(*parts_.store, parts_.cluster, parts_.epoch,
-                                                 source, std::move(marks), *metrics_, parts_.log);
+                                                 *parts_.watch, std::move(marks), *metrics_,
+                                                 parts_.log);
   }
-  return std::make_unique<PartitionSet>(*parts_.store, parts_.epoch, source, std::move(marks),
-                                        *metrics_, parts_.log);
+  return std::make_unique<PartitionSet>(*parts_.store, parts_.epoch, *parts_.watch,
+                                        std::move(marks), *metrics_, parts_.log);
 }
 
 Updater::~Updater() = default;
 
 Result<std::unique_ptr<Updater>> Updater::create(UpdaterOptions options, UpdaterParts parts,
                                                  Metrics& metrics) {
-  std::unique_ptr<Updater> self(new Updater(std::move(options), std::move(parts), metrics));
   auto consumer = kafka::Consumer::create(
-      self->options_.consumer, [&metrics](kafka::ConsumerEvent event) { count(event, metrics); },
-      self->parts_.log);
+      options.consumer, [&metrics](kafka::ConsumerEvent event) { count(event, metrics); },
+      parts.log);
   if (!consumer.ok()) return consumer.status();
-  self->consumer_ = std::move(consumer).value();
-  auto prober = LogProber::create({.connection = self->options_.consumer.connection,
-                                   .topic = self->options_.consumer.topic,
-                                   .group_id = self->options_.consumer.group_id});
+  auto prober = LogProber::create({.connection = options.consumer.connection,
+                                   .topic = options.consumer.topic,
+                                   .group_id = options.consumer.group_id});
   if (!prober.ok()) return prober.status();
-  self->prober_ = std::move(prober).value();
-  self->partitions_->set_log_looks(self->prober_.get());
+  std::unique_ptr<Updater> self(new Updater(std::move(options), std::move(parts),
+                                            std::move(consumer).value(), std::move(prober).value(),
+                                            metrics));
   if (Status status = self->start_filling(); !status.ok()) return status;
   return self;
+}
+
+Status Updater::start_filling() {
+  // Without it no gap is ever opened, and gaps that others have opened are read in line. In a
+  // cluster nothing is read in line.
+  if (!options_.mark.gap_min && !partitions_->by_slot()) return {};
+  auto reader = GapReader::create({.connection = options_.consumer.connection,
+                                   .topic = options_.consumer.topic,
+                                   .group_id = options_.consumer.group_id});
+  if (!reader.ok()) return reader.status();
+  gap_reader_ = std::move(reader).value();
+  GapFillerParts parts;
+  parts.partitions = partitions_.get();
+  parts.writer = &writer_;
+  parts.store = parts_.store;
+  parts.log = gap_reader_.get();
+  parts.intake = &intake_;
+  parts.clocks = [this] { return clocks_.now(); };
+  parts.reject = [this](std::int32_t partition, const GapLog::GapMessage& message,
+                        const events::Rejected& why) {
+    reject(*message.whole, why, partitions_->generation(partition));
+  };
+  parts.report = parts_.log;
+  parts.filled = [this](const GapPiece& segment, std::optional<Instant> newest) {
+    gap_times_.filled(segment.partition, segment.from, newest);
+  };
+  filler_ = std::make_unique<GapFiller>(
+      GapFillerOptions{.records = {options_.key_prefix, options_.intake.retention},
+                       .topic = options_.consumer.topic,
+                       .read_deadline = options_.write.deadline},
+      std::move(parts), *metrics_);
+  return {};
 }
 
 Status Updater::run(const std::stop_token& stop) {
@@ -116,8 +161,9 @@ Status Updater::run(const std::stop_token& stop) {
 void Updater::run_once() {
   const Clock::time_point now = Clock::now();
   tick(now);
-  hold_waiting();
-  report_health(now);
+  reading_.hold(letters_.waiting_partitions(), now);
+  report_.beat(now, joined_);
+  look_if_due(now);
   commit_if_due(now);
   if (now >= lag_due_) {
     lag_due_ = now + kLagInterval;
@@ -129,9 +175,33 @@ void Updater::run_once() {
   if (held_up) {
     wait_or_pause(now);
   } else {
-    resume_reading(now);
+    reading_.resume(now);
     read_batch();
   }
+}
+
+void Updater::look_if_due(Clock::time_point now) {
+  if (now < look_due_) return;
+  look_due_ = now + kLookInterval;
+  reading_.look_for_silence(parts_.watch->ends(now), now);
+  report_.look(now, joined_);
+  if (!clocks_.compare()) return;
+  if (parts_.log) {
+    parts_.log(LogLevel::kWarning,
+               "while the clock of Redis was ahead, records may have expired too early: reading "
+               "again from the start of retention");
+  }
+  metrics_->mark_losses.add();
+  writer_.forget_known();
+  partitions_->doubt_all();
+}
+
+void Updater::wait_or_pause(Clock::time_point now) {
+  if (!reading_.pause_if_due(now)) return writer_.wait(now + kTurn);
+  // Only to stay in the group: paused partitions deliver nothing, and messages that slip through
+  // are read again, because resume() seeks.
+  (void)consumer_->poll(messages_, kTurn, milliseconds{0});
+  messages_.clear();
 }
 
 void Updater::tell_watch() {
@@ -154,8 +224,7 @@ void Updater::tick(Clock::time_point now) {
     partitions_->suspect_logs();
   }
   const std::uint64_t losses = metrics_->mark_losses.value();
-  // Redis judges expiries by its clock.
-  partitions_->tick(now, base::wall_now() + redis_ahead_);
+  partitions_->tick(now, clocks_.redis_now());
   if (metrics_->mark_losses.value() != losses) writer_.forget_known();
 }
 
@@ -173,7 +242,7 @@ void Updater::settle_batch(Batch& batch) {
 }
 
 void Updater::send_refused(const Batch& batch, const Batch::Refused& refused) {
-  const Batch::WritePosition& at = batch.positions[refused.write];
+  const PartitionOffset& at = batch.positions[refused.write];
   const bool in_gap = batch.gap_ticket != 0;
   std::uint64_t generation = 0;
   if (in_gap) {
@@ -235,13 +304,13 @@ void Updater::read_batch() {
     pace_.late(now);
   } else {
     // Nothing that was fetched is still waiting.
-    silence_.set_drained(now);
+    reading_.set_drained(now);
   }
   if (one_assignment) {
     take_messages();
     for (const auto& [partition, end] : consumer_->ends_reached()) {
       // Not if a message before the end has not been taken.
-      if (!undecoded_.contains(partition)) partitions_->reached_end(partition, end);
+      if (!reading_.awaits_decoder(partition)) partitions_->reached_end(partition, end);
     }
   } else {
     partitions_->seek_all_again();
@@ -249,30 +318,19 @@ void Updater::read_batch() {
   messages_.clear();
 }
 
-IntakeClocks Updater::clocks() const noexcept {
-  const Instant now = base::wall_now();
-  // An event is in the future, or too old, only if it is so by all clocks: one wrong clock neither
-  // rejects nor drops an event that counts.
-  const Instant latest = std::max({now, now + redis_ahead_, instant_from_ms(newest_append_ms_)});
-  Instant earliest = std::min(now, now + redis_ahead_);
-  if (newest_broker_ms_ > 0) earliest = std::min(earliest, instant_from_ms(newest_broker_ms_));
-  return {latest, earliest};
-}
-
 void Updater::take_messages() {
   const auto messages = messages_.messages();
   if (messages.empty()) return;
   // The newest message of each stretch is at its end; the last one is enough to start with.
-  newest_broker_ms_ = std::max(newest_broker_ms_, kafka::timestamp_ms(*messages.back()));
-  newest_append_ms_ = std::max(newest_append_ms_, kafka::append_time_ms(*messages.back()));
-  if (!clock_known_) compare_clocks();
-  const IntakeClocks judged_by = clocks();
+  clocks_.note_message(kafka::timestamp_ms(*messages.back()),
+                       kafka::has_append_time(*messages.back()));
+  const IntakeClocks judged_by = clocks_.now();
   if (parts_.trim_clock != nullptr) parts_.trim_clock->set(judged_by.earliest);
   Batch& batch = writer_.take();
   LeftOut left_out;
   std::uint64_t bytes = 0;
   for (const rd_kafka_message_t* message : messages) {
-    if (!undecoded_.empty() && undecoded_.contains(message->partition)) continue;
+    if (reading_.awaits_decoder(message->partition)) continue;
     if (take_message(*message, judged_by, batch, left_out)) bytes += message->len;
   }
   batch.first_message_ms = kafka::timestamp_ms(*messages.front());
@@ -288,44 +346,28 @@ void Updater::take_messages() {
 
 bool Updater::take_message(const rd_kafka_message_t& message, const IntakeClocks& judged_by,
                            Batch& batch, LeftOut& left_out) {
-  const Batch::WritePosition at{message.partition, message.offset};
+  const PartitionOffset at{message.partition, message.offset};
   const MessageView view(message, options_.consumer.topic);
   if (!intake_.decode(view.message())) {
-    let_wait(at.partition);
+    reading_.await_decoder(at.partition, Clock::now());
     return false;
   }
   if (!partitions_->take(at.partition, delivered_from(message))) return false;
   ++batch.messages;
   intake_.sort_events(
-      judged_by, left_out, [&](const events::Event& event) { take_event(event, at, batch); },
+      judged_by, left_out, [&](const events::Event& event) { batch.take(event, at, coalescer_); },
       [&](const events::Rejected& why) {
-        rejections_.rejected({at.partition, at.offset}, why, Clock::now());
+        rejections_.rejected(at, why, Clock::now());
         reject(message, why, partitions_->open_letter(at.partition, at.offset));
       });
   return true;
 }
 
-// Later messages wait with this one: hold_waiting() sets the partition back to it.
-void Updater::let_wait(std::int32_t partition) {
-  undecoded_[partition] = Clock::now() + kAskDecoderAgain;
-}
-
-void Updater::take_event(const events::Event& event, const Batch::WritePosition& at, Batch& batch) {
-  if (coalescer_.add(event) == batch.positions.size()) batch.positions.push_back(at);
-  if (event.kind == events::Event::Kind::kSeen) {
-    ++batch.events;
-  } else {
-    batch.erasures.push_back({event.time, at.partition, at.offset});
-  }
-}
-
 void Updater::reject(const rd_kafka_message_t& message, const events::Rejected& why,
                      std::uint64_t generation) {
   DeadLetter letter;
-  if (message.len > 0)
-    letter.payload.assign(static_cast<const char*>(message.payload), message.len);
-  if (message.key_len > 0)
-    letter.key.assign(static_cast<const char*>(message.key), message.key_len);
+  letter.payload = kafka::payload_of(message);
+  letter.key = kafka::key_of(message).value_or("");
   letter.has_payload = message.payload != nullptr;
   letter.has_key = message.key != nullptr;
   letter.headers = kafka::headers_of(message);
@@ -353,7 +395,7 @@ void Updater::drain(Clock::time_point until) {
   };
   while (unsettled() && Clock::now() < until) {
     tick(Clock::now());
-    if (parts_.health != nullptr) parts_.health->beat(Clock::now());
+    parts_.health->beat(Clock::now());
     if (unsettled()) writer_.wait(std::min(until, Clock::now() + kTurn));
   }
   // Bounded: marks that cannot be written now only make the next reader start earlier.
@@ -369,8 +411,8 @@ void Updater::on_assigning(std::vector<PartitionOffset>& partitions) {
   joined_ = true;
   writer_.forget_known();
   partitions_->assign(partitions);
-  // resume_reading() places them.
-  if (paused_) {
+  // TopicReading::resume() places them.
+  if (reading_.paused()) {
     for (PartitionOffset& at : partitions) at.offset = PartitionOffset::kNone;
   }
   tell_watch();
@@ -385,21 +427,36 @@ void Updater::on_revoking(std::span<const PartitionOffset> partitions, bool lost
     const Status status = consumer_->commit_sync(offsets_);
     if (!status.ok() && parts_.log) parts_.log(LogLevel::kWarning, status.text());
   }
-  for (const PartitionOffset& at : partitions) {
-    undecoded_.erase(at.partition);
-    held_.erase(at.partition);
-  }
+  reading_.revoked(partitions);
   partitions_->revoke(partitions);
   joined_ = partitions_->size() > 0;
   tell_watch();
 }
 
-void Updater::ask(std::span<const std::int32_t> partitions) {
-  parts_.watch->ask(partitions);
+void Updater::fill_gaps(Clock::time_point now, bool read) {
+  if (!filler_) return show_gaps(*partitions_, *metrics_);
+  const Clock::time_point began = Clock::now();
+  filler_->tick(now, pace_.due(now) && read);
+  pace_.worked(Clock::now() - began);
 }
 
-std::optional<Result<LogBounds>> Updater::answer(std::int32_t partition) {
-  return parts_.watch->answer(partition);
+OpenGaps Updater::open_gaps() {
+  const Instant latest = clocks_.after_all_events();
+  gap_times_.expired(partitions_->take_expired(), latest);
+  std::vector<GapEnd> ends;
+  partitions_->list_gap_ends(ends);
+  gap_times_.look(ends, latest);
+  return gap_times_.open_gaps();
+}
+
+MarkNews Updater::mark_news() {
+  MarkNews news;
+  partitions_->list_compared(news.compared);
+  news.partitions = parts_.watch->topic(Clock::now()).partitions;
+  news.gone = partitions_->take_marks_gone();
+  news.latest = clocks_.after_all_events();
+  news.connections = parts_.epoch();
+  return news;
 }
 
 }  // namespace fcap::updater

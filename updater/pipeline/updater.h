@@ -3,11 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <memory>
-#include <optional>
-#include <set>
 #include <stop_token>
 #include <vector>
 
@@ -28,16 +24,17 @@
 #include "updater/pipeline/coalescer.h"
 #include "updater/pipeline/dead_letter.h"
 #include "updater/pipeline/dead_letter_box.h"
+#include "updater/pipeline/event_clocks.h"
 #include "updater/pipeline/fill_pace.h"
 #include "updater/pipeline/gap_filler.h"
 #include "updater/pipeline/gap_reader.h"
 #include "updater/pipeline/gap_times.h"
+#include "updater/pipeline/health_report.h"
 #include "updater/pipeline/intake.h"
 #include "updater/pipeline/loss_statement.h"
 #include "updater/pipeline/partition_set.h"
 #include "updater/pipeline/rejection_watch.h"
-#include "updater/watch/silence_book.h"
-#include "updater/watch/stall_book.h"
+#include "updater/pipeline/topic_reading.h"
 #include "updater/watch/topic_watch.h"
 
 namespace fcap::updater {
@@ -76,11 +73,10 @@ struct UpdaterParts {
   /// Set with each batch to the earliest of the local clock, Redis' and the newest broker
   /// timestamp; may be null.
   TrimClock* trim_clock = nullptr;
-  Health* health = nullptr;  ///< may be null
-  /// Redis' clock minus this machine's, as last compared; may be empty.
-  std::function<std::optional<std::chrono::milliseconds>()> redis_clock;
-  TopicWatch* watch = nullptr;  ///< of the same topic and group
-  LogCallback log;              ///< any thread
+  Health* health = nullptr;
+  EventClocks::RedisClock redis_clock;  ///< may be empty
+  TopicWatch* watch = nullptr;          ///< of the same topic and group
+  LogCallback log;                      ///< any thread
 };
 
 /// The write path: reads the topic, writes users' records, marks and commits, until it is told to
@@ -89,7 +85,7 @@ struct UpdaterParts {
 /// cluster, recorded as missing for its slot, to be read again.
 ///
 /// Blocking: run() blocks; everything it does happens on its thread, but the store's completions.
-class Updater final : private kafka::AssignmentListener, private OffsetSource {
+class Updater final : private kafka::AssignmentListener {
  public:
   static Result<std::unique_ptr<Updater>> create(UpdaterOptions options, UpdaterParts parts,
                                                  Metrics& metrics);
@@ -108,14 +104,13 @@ class Updater final : private kafka::AssignmentListener, private OffsetSource {
  private:
   using Clock = std::chrono::steady_clock;
 
-  Updater(UpdaterOptions options, UpdaterParts parts, Metrics& metrics);
+  Updater(UpdaterOptions options, UpdaterParts parts, std::unique_ptr<kafka::Consumer> consumer,
+          std::unique_ptr<LogProber> prober, Metrics& metrics);
 
   void on_assigning(std::vector<PartitionOffset>& partitions) override;
   void on_revoking(std::span<const PartitionOffset> partitions, bool lost) override;
-  void ask(std::span<const std::int32_t> partitions) override;
-  std::optional<Result<LogBounds>> answer(std::int32_t partition) override;
 
-  std::unique_ptr<PartitionSet> make_partitions(MarkOptions marks);
+  std::unique_ptr<PartitionSet> make_partitions();
   void run_once();
   void tell_watch();
   /// The order in it matters. Batches and letters come before the partitions' tick(), so that what
@@ -125,18 +120,13 @@ class Updater final : private kafka::AssignmentListener, private OffsetSource {
   /// mark, it has lost records as well: the writer forgets which records and expiries it knows
   /// before it sends again.
   void tick(Clock::time_point now);
+  void look_if_due(Clock::time_point now);
   void wait_or_pause(Clock::time_point now);
-  void resume_reading(Clock::time_point now);
-  void place_partitions(Clock::time_point now);
-  void place_from_scratch();
-  void look_for_silence(Clock::time_point now);
   void read_batch();
   [[nodiscard]] std::chrono::milliseconds first_wait() const noexcept;
   void take_messages();
   bool take_message(const rd_kafka_message_t& message, const IntakeClocks& judged_by, Batch& batch,
                     LeftOut& left_out);
-  void let_wait(std::int32_t partition);
-  void take_event(const events::Event& event, const Batch::WritePosition& at, Batch& batch);
   void reject(const rd_kafka_message_t& message, const events::Rejected& why,
               std::uint64_t generation);
   void settle_batch(Batch& batch);
@@ -144,23 +134,9 @@ class Updater final : private kafka::AssignmentListener, private OffsetSource {
   void fill_gaps(Clock::time_point now, bool read);
   void send_refused(const Batch& batch, const Batch::Refused& refused);
   void settle_letters(Clock::time_point now);
-  void hold_waiting();
-  void report_partitions(Clock::time_point now);
-  void report_stalls(Clock::time_point now);
-  [[nodiscard]] StallBook::StallCause cause_of(const StallBook::Stall& stall,
-                                               Clock::time_point now) const;
-  [[nodiscard]] std::string why_unassigned(Clock::time_point now) const;
-  [[nodiscard]] StallBook::StallCause why_standing(std::int32_t partition,
-                                                   Clock::time_point now) const;
-  [[nodiscard]] std::string last_words(Clock::time_point now) const;
-  void compare_clocks();
   void commit_if_due(Clock::time_point now);
   void drain(Clock::time_point until);
   void observe_delay(const Batch& batch);
-  void report_health(Clock::time_point now);
-  [[nodiscard]] IntakeClocks clocks() const noexcept;
-  [[nodiscard]] Instant after_all_events() const;
-  void note_expired();
 
   UpdaterOptions options_;
   UpdaterParts parts_;
@@ -168,42 +144,28 @@ class Updater final : private kafka::AssignmentListener, private OffsetSource {
   std::unique_ptr<kafka::Consumer> consumer_;
   std::unique_ptr<LogProber> prober_;
   std::unique_ptr<GapReader> gap_reader_;
+  EventClocks clocks_;
   Intake intake_;
   Coalescer coalescer_;
   std::unique_ptr<PartitionSet> partitions_;
   BatchWriter writer_;
   GapTimes gap_times_;
-  std::optional<redis::MissingEvents> expired_;  // as OpenGaps::expired
   FillPace pace_;
   std::unique_ptr<GapFiller> filler_;  // null: gaps are read in line
   DeadLetterBox letters_;
   RejectionWatch rejections_;
+  TopicReading reading_;
+  HealthReport report_;
   kafka::MessageBatch messages_;
 
-  std::int64_t newest_broker_ms_ = 0;         // 0: no message had a timestamp yet
-  std::int64_t newest_append_ms_ = 0;         // the same of the broker's own clock
-  std::chrono::milliseconds redis_ahead_{0};  // of this machine's clock
-  bool clock_known_ = false;                  // redis_ahead_
-  bool clocks_differ_ = false;
-  bool expiries_doubted_ = false;  // Redis' clock was, or is, far ahead
-  bool joined_ = false;            // the group has given an assignment, if an empty one
-  bool paused_ = false;
-  std::uint64_t troubles_ = 0;      // the consumer's, at the last look
-  Clock::time_point held_since_{};  // since when the pipeline is held up; epoch: it is not
+  bool joined_ = false;         // the group has given an assignment, if an empty one
+  std::uint64_t troubles_ = 0;  // the consumer's, at the last look
   Clock::time_point commit_due_{};
-  Clock::time_point place_due_{};  // after a try that failed
-  bool assign_again_ = false;      // some partition gives nothing, and a seek may not help
-  SilenceBook silence_;
-  StallBook stalls_;
   Clock::time_point lag_due_{};
   Clock::time_point look_due_{};
-  std::set<std::int32_t> held_;  // partitions that wait for a dead letter, or for their decoder
-  /// Partitions whose next message cannot be decoded yet, and when to try again.
-  std::map<std::int32_t, Clock::time_point> undecoded_;
   // Scratch.
   std::vector<Batch*> done_;
   std::vector<PartitionOffset> offsets_;
-  std::vector<std::int32_t> failed_;
   std::vector<DeadLetterBox::LetterPosition> arrived_;
 };
 

@@ -32,6 +32,19 @@ struct LogBounds {
   bool misdated = false;
 };
 
+/// What partitions need to know of Kafka's log.
+class OffsetSource {
+ public:
+  /// Queries where reading of the partitions may begin, without waiting, for all of them together.
+  /// Forgets their earlier answers.
+  virtual void ask(std::span<const std::int32_t> partitions) = 0;
+  /// The answer to the last query; nullopt: it has not arrived.
+  [[nodiscard]] virtual std::optional<Result<LogBounds>> answer(std::int32_t partition) const = 0;
+
+ protected:
+  ~OffsetSource() = default;
+};
+
 /// The latest time of the events in a message; nullopt: it has none.
 using NewestEvent = std::function<std::optional<Instant>(std::string_view payload)>;
 

@@ -50,7 +50,7 @@ struct TopicWatchOptions {
 /// may begin, for all of them together.
 ///
 /// Thread safety: everything from any thread.
-class TopicWatch {
+class TopicWatch final : public OffsetSource {
  public:
   using Clock = std::chrono::steady_clock;
 
@@ -68,10 +68,8 @@ class TopicWatch {
   /// partitions to this member, even if none.
   void set_done(std::span<const PartitionDone> done, bool joined);
 
-  /// Queries the partitions' bounds, and forgets their earlier answers.
-  void ask(std::span<const std::int32_t> partitions);
-  /// The answer to the last query; nullopt: it has not arrived.
-  [[nodiscard]] std::optional<Result<LogBounds>> answer(std::int32_t partition) const;
+  void ask(std::span<const std::int32_t> partitions) override;
+  [[nodiscard]] std::optional<Result<LogBounds>> answer(std::int32_t partition) const override;
 
   [[nodiscard]] Lag lag(Clock::time_point now) const;
   /// Where the assigned partitions end, as far as Kafka has said so within `silence_max`.

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "updater/commands/command_line.h"
-#include "updater/commands/replay_command.h"
+#include "updater/commands/commands.h"
 #include "updater/metrics/exposition.h"
 #include "updater/metrics/list.h"
 #include "updater/metrics/metrics.h"

@@ -170,11 +170,8 @@ class GapFillerTest : public testing::PartitionSetFixture {
            [] {
              return IntakeClocks{kNewest, kNewest};
            },
-       .reject =
-           [this](std::int32_t, const GapLog::GapMessage& message, const events::Rejected&) {
-             rejected_.push_back(message.what.offset);
-             return true;
-           },
+       .reject = [this](std::int32_t, const GapLog::GapMessage& message,
+                        const events::Rejected&) { rejected_.push_back(message.what.offset); },
        .report = [this](LogLevel, std::string_view text) { said_.emplace_back(text); },
        .filled =
            [this](const GapPiece& segment, std::optional<Instant> newest) {

@@ -18,7 +18,7 @@ class FakeLog final : public OffsetSource {
     asked += partitions.size();
     if (!partitions.empty()) ++questions;
   }
-  std::optional<Result<LogBounds>> answer(std::int32_t partition) override {
+  std::optional<Result<LogBounds>> answer(std::int32_t partition) const override {
     if (unanswered) return std::nullopt;
     if (silent || without_leader.contains(partition))
       return Result<LogBounds>(Status::error(StatusCode::kUnavailable, "no broker", true));

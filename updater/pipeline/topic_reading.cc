@@ -1,23 +1,23 @@
-// Where Kafka's consumer is in the partitions: which are held, released and placed.
+#include "updater/pipeline/topic_reading.h"
+
 #include <algorithm>
 #include <utility>
-#include <vector>
-
-#include "updater/pipeline/updater.h"
 
 namespace fcap::updater {
 namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kHeldTurn{20};  // how often it checks whether reading may continue
+constexpr milliseconds kAskDecoderAgain{200};
 constexpr milliseconds kPlaceAgain{200};
 
 }  // namespace
 
-void Updater::hold_waiting() {
-  std::set<std::int32_t> waiting = letters_.waiting_partitions();
-  const Clock::time_point now = Clock::now();
+void TopicReading::await_decoder(std::int32_t partition, Clock::time_point now) {
+  undecoded_[partition] = now + kAskDecoderAgain;
+}
+
+void TopicReading::hold(std::set<std::int32_t> waiting, Clock::time_point now) {
   // Each is held at least once, because that sets it back to the message.
   std::erase_if(undecoded_,
                 [&](const auto& at) { return at.second <= now && held_.contains(at.first); });
@@ -41,26 +41,26 @@ void Updater::hold_waiting() {
   metrics_->waiting_partitions.set(static_cast<std::int64_t>(held_.size()));
 }
 
-void Updater::wait_or_pause(Clock::time_point now) {
-  if (held_since_ == Clock::time_point{}) held_since_ = now;
-  if (!paused_ && now - held_since_ < options_.pause_after) {
-    writer_.wait(now + kHeldTurn);
-    return;
+void TopicReading::revoked(std::span<const PartitionOffset> partitions) {
+  for (const PartitionOffset& at : partitions) {
+    undecoded_.erase(at.partition);
+    held_.erase(at.partition);
   }
-  if (!paused_) {
-    paused_ = true;
-    metrics_->pauses.add();
-    partitions_->list(offsets_);
-    metrics_->paused_partitions.set(static_cast<std::int64_t>(offsets_.size()));
-    consumer_->pause(offsets_);
-  }
-  // Only to stay in the group: paused partitions deliver nothing, and messages that slip through
-  // are read again, because resume_reading() seeks.
-  (void)consumer_->poll(messages_, kHeldTurn, milliseconds{0});
-  messages_.clear();
+  metrics_->waiting_partitions.set(static_cast<std::int64_t>(held_.size()));
 }
 
-void Updater::resume_reading(Clock::time_point now) {
+bool TopicReading::pause_if_due(Clock::time_point now) {
+  if (held_since_ == Clock::time_point{}) held_since_ = now;
+  if (paused_ || now - held_since_ < pause_after_) return paused_;
+  paused_ = true;
+  metrics_->pauses.add();
+  partitions_->list(offsets_);
+  metrics_->paused_partitions.set(static_cast<std::int64_t>(offsets_.size()));
+  consumer_->pause(offsets_);
+  return true;
+}
+
+void TopicReading::resume(Clock::time_point now) {
   held_since_ = {};
   if (paused_) {
     partitions_->list(offsets_);
@@ -75,7 +75,7 @@ void Updater::resume_reading(Clock::time_point now) {
 
 // Partitions that cannot be placed now are retried, while the others are read and Kafka's
 // callbacks are served: a callback may take the partition away.
-void Updater::place_partitions(Clock::time_point now) {
+void TopicReading::place_partitions(Clock::time_point now) {
   partitions_->to_place(offsets_);
   if (offsets_.empty() || now < place_due_) return;
   failed_.clear();
@@ -94,7 +94,7 @@ void Updater::place_partitions(Clock::time_point now) {
 }
 
 // Assigns the partitions once more, each where its reading is.
-void Updater::place_from_scratch() {
+void TopicReading::place_from_scratch() {
   assign_again_ = false;
   // All of them: a partition that is not assigned together with the others is no longer read.
   partitions_->seek_all_again();
@@ -110,12 +110,10 @@ void Updater::place_from_scratch() {
   }
 }
 
-// librdkafka may stop fetching a partition without reporting an error.
-void Updater::look_for_silence(Clock::time_point now) {
+void TopicReading::look_for_silence(const LagBook::Offsets& ends, Clock::time_point now) {
   std::vector<SilenceBook::Reading> reading;
   if (!paused_) {
     partitions_->list(offsets_);
-    const LagBook::Offsets ends = parts_.watch->ends(now);
     for (const PartitionOffset& at : offsets_) {
       const auto next = partitions_->awaited(at.partition);
       const auto end = ends.find(at.partition);
