@@ -170,6 +170,7 @@ class Link final : public EventHandler, private Redirects {
   void use(const Endpoint& endpoint, const ServerFacts& facts, const char* news, TimePoint now);
   void look(TimePoint now);
   void take_look(TimePoint now);
+  [[nodiscard]] TimePoint::duration look_every(TimePoint now) const noexcept;
   void take_role();
   void take_config();
   void forget_config();

@@ -171,7 +171,7 @@ void Link::look(TimePoint now) {
   const std::uint64_t generation = shared_.config_generation.load(std::memory_order_acquire);
   if (now < look_at_ && generation == config_generation_) return;
   config_generation_ = generation;
-  look_at_ = now + kLookEvery;
+  look_at_ = now + look_every(now);
   look_.clear();
   if (now >= facts_at_) {
     // Sentinels that are behind do not tell of a failover.
@@ -204,9 +204,13 @@ void Link::take_look(TimePoint now) {
   } else {
     forget_config();
   }
+  look_at_ = std::min(look_at_, now + look_every(now));
+}
+
+Link::TimePoint::duration Link::look_every(TimePoint now) const noexcept {
   const bool soon =
       shared_.is_gap_stated() || now < shared_.loss_looks_until.load(std::memory_order_relaxed);
-  if (soon) look_at_ = std::min(look_at_, now + kGapLookEvery);
+  return soon ? kGapLookEvery : kLookEvery;
 }
 
 void Link::take_clock() {
@@ -255,16 +259,16 @@ void Link::take_role() {
 void Link::forget_config() {
   if (!looks_) return;
   const std::lock_guard lock(shared_.error_mutex);
-  if (!looks_at(shared_.config.key())) return;
-  shared_.config.forget();
-  shared_.publish_config();
+  if (looks_at(shared_.config.key())) shared_.forget_config();
 }
 
 void Link::take_config() {
   const Reply reply{*look_.config_kind, 0, look_.config_text, {}};
   if (node_ != nullptr && is_redirect(reply)) {
     redirect(nullptr, reply.text);
-    return forget_config();  // a node that only imports the slot is not asked
+    // Whoever has the slot now is asked at once; a node that only imports it is not.
+    const std::lock_guard lock(shared_.error_mutex);
+    return shared_.forget_config();
   }
   ConfigState state = ConfigState::kUnknown;
   std::string text;

@@ -100,6 +100,13 @@ struct SharedState {
     return to_ms(base::wall_now()) - std::chrono::floor<std::chrono::milliseconds>(steady).count();
   }
   [[nodiscard]] bool is_gap_stated() const noexcept { return missing.latest().has_value(); }
+  /// What was read of the configuration says nothing any more. Whoever can read it does so at once:
+  /// only the first time, since one who cannot would try again without a pause. With error_mutex.
+  void forget_config() {
+    if (config.has_reply()) config_generation.fetch_add(1, std::memory_order_relaxed);
+    config.forget();
+    publish_config();
+  }
   /// What `config` says, to those who cannot take a lock. With error_mutex.
   void publish_config() {
     missing.set(config.missing());

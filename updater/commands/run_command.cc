@@ -211,9 +211,7 @@ void Daemon::make_publisher() {
 
 MarkNews Daemon::mark_news(Health::Clock::time_point now) {
   MarkNews news = updater_->mark_news();
-  if (lost_shards_ && metrics_.assigned_partitions.value() == 0) {
-    news.gone |= lost_shards_->tick(now, news.connections);
-  }
+  if (lost_shards_) news.gone |= lost_shards_->tick(now, news.connections);
   return news;
 }
 

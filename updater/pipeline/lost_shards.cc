@@ -16,7 +16,8 @@ namespace fcap::updater {
 namespace {
 
 constexpr std::chrono::seconds kLookTime{2};
-constexpr std::chrono::seconds kLookAgain{1};
+constexpr std::chrono::seconds kLookEvery{10};
+constexpr std::chrono::seconds kLookAgain{1};  // at what was found lost
 
 }  // namespace
 
@@ -74,7 +75,7 @@ SlotSet LostShards::tick(Clock::time_point now, std::uint64_t connections) {
   SlotSet lost;
   if (look_) {
     if (!look_->ended()) return {};
-    lost = take(*std::exchange(look_, nullptr));
+    lost = take(*std::exchange(look_, nullptr), now);
   }
   if (connections != connections_) {
     connections_ = connections;
@@ -82,7 +83,7 @@ SlotSet LostShards::tick(Clock::time_point now, std::uint64_t connections) {
     look_at_ = now;
   }
   if (now < look_at_) return lost;
-  look_at_ = Clock::time_point::max();
+  look_at_ = now + kLookEvery;
   look_ = MarksLook::make();
   for (MarksLook::MarkRead& read : look_->reads()) {
     const std::string& tag = redis::tag_of_slot(static_cast<std::uint16_t>(read.slot));
@@ -91,24 +92,23 @@ SlotSet LostShards::tick(Clock::time_point now, std::uint64_t connections) {
   return lost;
 }
 
-SlotSet LostShards::take(const MarksLook& look) {
+SlotSet LostShards::take(const MarksLook& look, Clock::time_point now) {
+  const SlotSet before = std::exchange(suspected_, {});
   std::vector<MarkValue> found;
-  std::bitset<SlotSet::kSlots> unread;
   for (const MarksLook::MarkRead& read : look.reads()) {
     if (read.code == StoreCode::kNotFound) continue;
-    if (read.code != StoreCode::kOk) {
-      unread.set(static_cast<std::size_t>(read.slot));
-    } else if (auto mark = decode_mark(read.text); mark && mark->shard) {
-      found.push_back(std::move(*mark));
-    }
+    auto mark = read.code == StoreCode::kOk ? decode_mark(read.text) : std::nullopt;
+    if (!mark || !mark->shard || mark->shard->places.empty()) return {};
+    found.push_back(std::move(*mark));
   }
-  if (unread.any()) look_at_ = Clock::now() + kLookAgain;
-  const SlotSet lost = without_mark(found, SlotSet::of(unread)) - told_;
+  suspected_ = without_mark(found);
+  SlotSet lost = (suspected_ & before) - told_;
   told_ |= lost;
+  if (!told_.covers(suspected_)) look_at_ = std::min(look_at_, now + kLookAgain);
   return lost;
 }
 
-SlotSet LostShards::without_mark(std::span<const MarkValue> found, const SlotSet& unread) {
+SlotSet LostShards::without_mark(std::span<const MarkValue> found) {
   if (found.empty()) return {};
   std::bitset<SlotSet::kSlots> there;
   for (const MarkValue& mark : found) {
@@ -119,9 +119,6 @@ SlotSet LostShards::without_mark(std::span<const MarkValue> found, const SlotSet
     const bool is_whole = std::ranges::all_of(
         mark.shard->places, [&](int place) { return there.test(static_cast<std::size_t>(place)); });
     if (is_whole) lost -= mark.shard->slots | mark.shard->partly;
-  }
-  for (const SlotSet::Range& range : unread.ranges()) {
-    lost -= SlotSet(std::max(0, range.first - ShardTurns::kPlaceEvery + 1), range.last);
   }
   return lost;
 }

@@ -14,14 +14,16 @@
 
 namespace fcap::updater {
 
-/// Finds shards of a Redis Cluster that have begun empty while nobody owned partitions.
+/// Finds shards of a Redis Cluster that have begun empty while nobody noticed.
 ///
 /// A partition has marks in all shards, which together speak for all slots. Where some are there
 /// and others are not, a shard has lost its data. Owners of partitions notice that by themselves,
 /// but a group gives the partitions of a member that was killed to another one only after its
-/// session, and none while Kafka is away. So an updater without partitions looks for the marks of
-/// the topic's first partition: at the start, after each connection to Redis, and again after a
-/// second while some could not be read. Where there are none at all, the topic is new.
+/// session, and none while Kafka is away. So every updater looks for the marks of the topic's first
+/// partition: at the start, after each connection to Redis, and every 10 s. Marks that move with
+/// their slots, or are being written, may be missed once, so that only two looks in a row count. A
+/// look says nothing if some slot could not be read, or has a value that is no mark; nor if there
+/// are no marks at all, because then the topic is new.
 ///
 /// Thread safety: one thread. Never blocks. The store must outlive it; a look that is under way at
 /// destruction ends by itself.
@@ -36,19 +38,17 @@ class LostShards {
   LostShards& operator=(const LostShards&) = delete;
 
   /// Does what is due. `connections` grows with each connection to Redis. Returns the slots that
-  /// were found to be lost since the last call.
+  /// were found to be lost since the last call, once per connection.
   [[nodiscard]] SlotSet tick(Clock::time_point now, std::uint64_t connections);
 
   /// The slots for which none of these marks speaks. A mark counts if all its copies were found: a
-  /// copy may have moved away with its slot before its shard was emptied. Nothing is said of the
-  /// neighbours of slots that could not be read, which are their shards' most likely.
-  [[nodiscard]] static SlotSet without_mark(std::span<const MarkValue> found,
-                                            const SlotSet& unread);
+  /// copy may have moved away with its slot before its shard was emptied.
+  [[nodiscard]] static SlotSet without_mark(std::span<const MarkValue> found);
 
  private:
   class MarksLook;
 
-  [[nodiscard]] SlotSet take(const MarksLook& look);
+  [[nodiscard]] SlotSet take(const MarksLook& look, Clock::time_point now);
 
   Store* store_;
   std::string key_prefix_;
@@ -56,7 +56,8 @@ class LostShards {
   std::shared_ptr<MarksLook> look_;  // under way, or ended and not processed yet
   Clock::time_point look_at_{};
   std::uint64_t connections_ = 0;
-  SlotSet told_;  // found to be lost since the connection
+  SlotSet suspected_;  // by the last look
+  SlotSet told_;       // since the connection
 };
 
 }  // namespace fcap::updater

@@ -271,35 +271,5 @@ TEST_F(ServerAnswers, AnAccountWithoutTimeIsSaid) {
 }
 
 // Where there is one, it is looked at every 10 s.
-TEST_F(ServerAnswers, TheConfigurationIsLookedAtMoreOftenWhileThereIsNone) {
-  std::atomic<int> looks{0};
-  ConfigRecord record;
-  record.key_prefix = "fcap";
-  const std::string there = resp_text(encode_config(record));
-  ScriptedServer other([&](std::size_t, const Words& words) -> std::optional<std::string> {
-    if (words[0] != "GET") return as_single_master(words);
-    ++looks;
-    return there;
-  });
-  RedisOptions options;
-  options.addresses = {other.address()};
-  auto beside = make_redis_store(std::move(options));
-  ASSERT_TRUE(beside.ok()) << beside.status().text();
-  beside.value()->expect_config({.key_prefix = "fcap", .retention = {}, .null_user_ids = {}});
-  EXPECT_TRUE(eventually([&] { return looks > 0; }));
-  const int before = looks;
-
-  std::atomic<int> looks_in_vain{0};
-  serve([&](const Words& words) -> std::optional<std::string> {
-    if (words[0] == "GET") ++looks_in_vain;
-    return std::nullopt;
-  });
-  store_->expect_config({.key_prefix = "fcap", .retention = {}, .null_user_ids = {}});
-  EXPECT_TRUE(eventually([&] { return looks_in_vain >= 4; }));
-  EXPECT_LE(looks - before, 1);
-  store_.reset();
-  server_.reset();  // it counts here
-}
-
 }  // namespace server_answers_test
 }  // namespace fcap::redis
