@@ -331,11 +331,16 @@ TEST_F(UpdaterCluster, AnUpdaterThatStartsBesideAFrozenShardPutsOffOnlyItsUsers)
       return updater->lag().messages == 0 && updater->metrics().gap_offsets.value() > 0;
     };
     EXPECT_TRUE(wait_until(given_up, kPatience)) << updater->log();
-    const std::string log = updater->log();
-    const std::string put_off = ": its marks cannot be confirmed";
-    EXPECT_NE(log.find(cluster_->address(0) + put_off), std::string::npos) << log;
-    EXPECT_EQ(log.find(cluster_->address(1) + put_off), std::string::npos) << log;
-    EXPECT_EQ(log.find(cluster_->address(2) + put_off), std::string::npos) << log;
+    // A busy machine may hold up one of the others, too, for a moment.
+    const auto goes_on = [&](int shard) {
+      const std::string log = updater->log();
+      const auto put_off = log.rfind(cluster_->address(shard) + ": its marks cannot be confirmed");
+      return put_off == std::string::npos ||
+             log.find(cluster_->address(shard) + ": its marks are confirmed again", put_off) !=
+                 std::string::npos;
+    };
+    EXPECT_FALSE(goes_on(0)) << updater->log();
+    EXPECT_TRUE(wait_until([&] { return goes_on(1) && goes_on(2); }, kPatience)) << updater->log();
   }
   expect_all_counted(*updater);
   expect_settled(*updater);
