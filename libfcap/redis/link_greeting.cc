@@ -204,7 +204,7 @@ void Link::take_look(TimePoint now) {
   } else {
     forget_config();
   }
-  look_at_ = std::min(look_at_, now + look_every(now));
+  look_at_ = now + look_every(now);
 }
 
 Link::TimePoint::duration Link::look_every(TimePoint now) const noexcept {

@@ -16,13 +16,13 @@ struct CountedPrint {
   std::uint32_t print = 0;
   std::size_t* compared = nullptr;
 
-  friend bool operator==(const CountedPrint& entry, std::uint32_t print) {
+  friend bool operator==(const CountedPrint& entry, std::uint32_t wanted) {
     ++*entry.compared;
-    return entry.print == print;
+    return entry.print == wanted;
   }
-  friend bool operator<(std::uint32_t print, const CountedPrint& entry) {
+  friend bool operator<(std::uint32_t wanted, const CountedPrint& entry) {
     ++*entry.compared;
-    return print < entry.print;
+    return wanted < entry.print;
   }
 };
 
