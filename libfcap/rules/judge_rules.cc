@@ -254,7 +254,8 @@ void Check::judge(std::size_t index, Verdict& verdict) {
       is_settled(candidate) ? judgement.clears_ms : passes_at(candidate, judgement.clears_ms);
   if (eligible_ms != kNever) verdict.eligible_at = instant_from_ms(eligible_ms);
   verdict.counted_since = instant_from_ms(judgement.since_ms);
-  // Without an instant, there is none that confirmed reservations could move.
+  // Confirmed reservations can only make an instant later, and a candidate that never passes has
+  // none.
   if (verdict.eligible_at && history_.has_reserved()) {
     verdict.provisional = is_provisional(candidate);
   }

@@ -107,8 +107,8 @@ class GapFiller {
   /// How many more messages may be looked up.
   [[nodiscard]] std::size_t room() const noexcept;
   /// Tells the partitions that messages of the segment have expired. To be called once the first
-  /// later message is known, whose time is `newest`, or once it is certain that there is none
-  /// (nullopt).
+  /// later message is known, whose time is `newest`, or once the segment was read to its end
+  /// without one (nullopt).
   void tell_expired(OpenPiece& segment, std::optional<Instant> newest);
   /// Its segment is read again from its beginning, in a while.
   void give_up(Segments::iterator segment, Clock::time_point now);

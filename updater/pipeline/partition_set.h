@@ -240,8 +240,8 @@ class PartitionSet {
     std::optional<Instant> time = {};  // of the message there
     Clock::time_point due{};           // not to be judged before
   };
-  /// A partition's own mark. In a cluster there is none, because the shards have the marks
-  /// (ShardTurns): whoever asks for it all the same ends the process.
+  /// A partition's own mark. In a cluster a partition has none, since its marks are the shards'
+  /// (ShardTurns). A caller that asks for it all the same ends the process.
   class OwnMark {
    public:
     explicit OwnMark(std::unique_ptr<Mark> mark) noexcept : mark_(std::move(mark)) {}
