@@ -62,11 +62,9 @@ bool AsyncRead::cancel() noexcept {
   return true;
 }
 
-bool AsyncRead::end() noexcept {
-  // What they hold goes before anybody can think this check is over.
+void AsyncRead::drop_callback() noexcept {
   callback = nullptr;
   pick = nullptr;
-  return state.end();
 }
 
 void AsyncRead::drop_reference() noexcept {

@@ -255,7 +255,7 @@ void CallbackChecks::answer(AsyncRead& read, const ReadOutcome& outcome) noexcep
   } else {
     run_callback(read.callback, std::move(read.result));
   }
-  if (read.end()) forget(read);
+  end(read);
 }
 
 void CallbackChecks::judge(AsyncRead& read, const ReadOutcome& outcome) noexcept {
@@ -278,7 +278,7 @@ void CallbackChecks::refuse(AsyncRead& read, std::size_t candidate_count, Reason
 CheckResult CallbackChecks::take_answer(AsyncRead& read) noexcept {
   if (read.timed) parts_.check_latency.add(Clock::now() - read.begun);
   CheckResult result = std::move(read.result);
-  if (read.end()) forget(read);
+  end(read);
   return result;
 }
 
@@ -316,6 +316,15 @@ void CallbackChecks::give(AsyncPick::Callback& callback, PagePicks page) noexcep
   }
   auto& host = std::get<Checker::PageCallback>(callback);
   if (host) call_back([&] { host(std::move(page)); });
+}
+
+// Ends a read that the caller has claimed.
+void CallbackChecks::end(AsyncRead& read) noexcept {
+  {
+    const CallbackFrame frame(&parts_.gate);
+    read.drop_callback();
+  }
+  if (read.state.end()) forget(read);
 }
 
 void CallbackChecks::run_callback(Checker::Callback& callback, CheckResult result) noexcept {
@@ -387,7 +396,7 @@ void CallbackChecks::drop_canceled(AsyncRead& read) noexcept {
   if (parts_.gate.in_child()) return;
   parts_.counters.add(CheckerCounter::canceled);
   parts_.counters.add(CheckerCounter::checks_answered);
-  if (read.end()) forget(read);
+  end(read);
 }
 
 void CallbackChecks::stop() noexcept {

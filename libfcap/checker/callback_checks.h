@@ -62,7 +62,8 @@ class CallbackChecks final : private ReadOwner {
   /// Gives an answer on a thread of its own. False: the Checker is being destroyed.
   [[nodiscard]] bool queue_answer(QueuedAnswer& answer) noexcept;
   /// Runs a host's callback. Blocking calls in it are refused (CallbackFrame), what it throws ends
-  /// here, and how long it keeps the thread is measured.
+  /// here, and how long it keeps the thread is measured. What the callback holds may own the
+  /// Checker, so it is to be destroyed within a CallbackFrame too.
   template <typename Call>
   void call_back(const Call& call) noexcept {
     const CallbackFrame frame(&parts_.gate);
@@ -109,6 +110,7 @@ class CallbackChecks final : private ReadOwner {
   [[nodiscard]] CheckResult answer_here(Reason reason, std::size_t candidate_count) noexcept;
   void count_answer(const CheckResult& result) noexcept;
   void finish(AsyncPick& pick) noexcept;
+  void end(AsyncRead& read) noexcept;
   void run_callback(Checker::Callback& callback, CheckResult result) noexcept;
   [[nodiscard]] static std::chrono::nanoseconds coarse_now() noexcept;
   [[nodiscard]] bool has_executor() const noexcept { return parts_.options.executor != nullptr; }

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "checker/callback_frame.h"
 #include "ledger/ids.h"
 
 namespace fcap::checker {
@@ -269,7 +270,10 @@ void CallbackHardCalls::ReservingCall::end_early(Reason reason) noexcept {
 // Called by the one thread that has set answered_.
 void CallbackHardCalls::ReservingCall::call_back() noexcept {
   owner_.call_back(callback_, run_);
-  callback_ = {};  // what it holds goes before anybody can think this call is over
+  {
+    const CallbackFrame frame(&owner_.parts_.gate);
+    callback_ = {};  // what it holds goes before anybody can think this call is over
+  }
   owner_.forget(*this);
 }
 

@@ -6,8 +6,8 @@
 namespace fcap::rules {
 namespace {
 
-// What a record that somebody can have takes is far below it.
-constexpr std::size_t kStepsMax = std::size_t{1} << 21U;
+// Some two milliseconds.
+constexpr std::size_t kStepsMax = std::size_t{1} << 19U;
 
 std::size_t first_after(std::span<const Instant> times, std::int64_t instant_ms) noexcept {
   const auto first =
@@ -35,6 +35,21 @@ std::size_t next_opening(std::span<const Instant> times, std::size_t at, std::in
   return static_cast<std::size_t>(next - times.begin());
 }
 
+// When the chain reaches the entry `at`, as its `before`-th window, no more from any start. As long
+// as it does, all windows from there on stay as they are, whatever leaves the retention.
+//
+// Of two starts, the later one is never at an earlier entry after as many windows. So those from
+// which the chain reaches `at` after `before` windows are neighbours, and the last of them is found
+// by going back from `at`, each time to the last entry that a window which ends there can begin at.
+std::int64_t leaves_at(std::span<const Instant> times, std::size_t at, std::size_t before,
+                       FixedWindow window, std::size_t& steps) noexcept {
+  for (; before > 0; --before) {
+    at = first_after(times, bounded_ms(times[at]) - window.length_ms) - 1;
+    steps += static_cast<std::size_t>(std::bit_width(times.size()));
+  }
+  return bounded_ms(times[at]) + window.retention_ms;
+}
+
 // Whether a reservation that is in no window would, once confirmed, take an entry into its own.
 bool may_move(std::span<const Instant> times, std::span<const Reserved> reserved,
               FixedWindow window, std::int64_t now_ms, const WindowChain& chain) noexcept {
@@ -42,8 +57,7 @@ bool may_move(std::span<const Instant> times, std::span<const Reserved> reserved
     if (each.expires_ms <= now_ms) return false;
     const std::int64_t own_ms = each.time_ms + window.length_ms;
     const std::size_t next = first_after(times, each.time_ms);
-    return next < times.size() && bounded_ms(times[next]) < own_ms &&
-           chain.closes_at(each.time_ms) == own_ms;
+    return next < times.size() && bounded_ms(times[next]) < own_ms && !chain.holds(each.time_ms);
   });
 }
 
@@ -93,10 +107,21 @@ void WindowChain::follow(std::span<const Instant> times, FixedWindow window, std
   }
 }
 
-std::int64_t WindowChain::closes_at(std::int64_t instant_ms) const noexcept {
+// Of the window that the instant is in; end(): it is in none.
+std::vector<std::int64_t>::const_iterator WindowChain::opening(
+    std::int64_t instant_ms) const noexcept {
   const auto after = std::upper_bound(opened_ms_.begin(), opened_ms_.end(), instant_ms);
   const bool in_window = after != opened_ms_.begin() && instant_ms < *(after - 1) + length_ms_;
-  return (in_window ? *(after - 1) : instant_ms) + length_ms_;
+  return in_window ? after - 1 : opened_ms_.end();
+}
+
+bool WindowChain::holds(std::int64_t instant_ms) const noexcept {
+  return opening(instant_ms) != opened_ms_.end();
+}
+
+std::int64_t WindowChain::closes_at(std::int64_t instant_ms) const noexcept {
+  const auto opened = opening(instant_ms);
+  return (opened != opened_ms_.end() ? *opened : instant_ms) + length_ms_;
 }
 
 OpenWindows open_windows(std::span<const Instant> times, FixedWindow window,
@@ -113,8 +138,8 @@ OpenWindows open_windows(std::span<const Instant> times, FixedWindow window,
     --at;
     if (++open.steps == kBackMax) at = in_reach;
   }
-  open.chain_start_ms = bounded_ms(times[at]);
-  while (at < times.size()) {
+  std::size_t before = 0;
+  for (; at < times.size(); ++before) {
     const std::int64_t opened_ms = bounded_ms(times[at]);
     const std::int64_t closes_ms = opened_ms + window.length_ms;
     const std::size_t next = next_opening(times, at, closes_ms, open.steps);
@@ -122,6 +147,8 @@ OpenWindows open_windows(std::span<const Instant> times, FixedWindow window,
       if (open.count == 0) {
         open.opened_ms = opened_ms;
         open.closes_ms = closes_ms;
+        open.first_opener = at;
+        open.before = before;
       }
       open.last_closes_ms = closes_ms;
       open.count += static_cast<std::uint32_t>(next - at);
@@ -134,12 +161,14 @@ OpenWindows open_windows(std::span<const Instant> times, FixedWindow window,
 std::int64_t fixed_clears_at(std::span<const Instant> times, FixedWindow window,
                              std::uint32_t limit, std::int64_t now_ms) noexcept {
   std::int64_t at_ms = now_ms;
-  // Each turn passes the close of a window or an entry's leaving of the retention.
+  // Each turn passes the close of a window, or brings other ones about because an entry leaves the
+  // retention.
   for (std::size_t steps = 0; steps < kStepsMax;) {
     const OpenWindows open = open_windows(times, window, at_ms);
     if (open.count < limit) return at_ms;
     steps += open.steps;
-    at_ms = std::min(open.closes_ms, open.chain_start_ms + window.retention_ms);
+    at_ms = std::min(open.closes_ms,
+                     leaves_at(times, open.first_opener, open.before, window, steps));
   }
   return all_over_at(times, {}, window, at_ms);
 }

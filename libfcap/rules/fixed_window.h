@@ -17,9 +17,9 @@ struct OpenWindows {
   std::int64_t opened_ms = 0;  ///< when the first of them opened; meaningless when count is 0
   std::int64_t closes_ms = 0;  ///< when the first of them closes
   std::int64_t last_closes_ms = 0;
-  /// The entry that the chain was followed from: when it leaves the retention, the chain changes.
-  std::int64_t chain_start_ms = 0;
-  std::size_t steps = 0;  ///< what it took to find out
+  std::size_t first_opener = 0;  ///< the entry that opened the first of them
+  std::size_t before = 0;        ///< so many windows of the chain were followed up to there
+  std::size_t steps = 0;         ///< what it took to find out
 };
 
 /// What a fixed window is made of.
@@ -39,9 +39,14 @@ class WindowChain {
   void follow(std::span<const Instant> times, FixedWindow window, std::int64_t now_ms);
   /// When the window closes that an instant is in: the entries' one, or one of its own.
   [[nodiscard]] std::int64_t closes_at(std::int64_t instant_ms) const noexcept;
+  /// Whether the instant is in a window of the entries.
+  [[nodiscard]] bool holds(std::int64_t instant_ms) const noexcept;
   [[nodiscard]] std::size_t steps() const noexcept { return steps_; }
 
  private:
+  [[nodiscard]] std::vector<std::int64_t>::const_iterator opening(
+      std::int64_t instant_ms) const noexcept;
+
   std::int64_t length_ms_ = 0;
   std::vector<std::int64_t> opened_ms_;
   std::size_t steps_ = 0;
@@ -53,16 +58,17 @@ class WindowChain {
                                        std::int64_t now_ms) noexcept;
 
 /// The first instant, `now` or later, at which fewer than `limit` (above zero) entries are in open
-/// windows. Where that takes more steps than any record that was not made for it (some two
-/// million), an instant at which none is.
+/// windows. Where that takes half a million steps to find, an instant at which none is: thousands of
+/// windows would have to lie ahead of `now`.
 [[nodiscard]] std::int64_t fixed_clears_at(std::span<const Instant> times, FixedWindow window,
                                            std::uint32_t limit, std::int64_t now_ms) noexcept;
 
 /// The same with reservations. One counts in the window that entries opened around its time, and
 /// as a window of its own where none did; it opens none for others. With `any_confirmation_order`,
 /// where a confirmation could move the windows of entries, all that happened within the last
-/// `length` counts, because any window that is open then has opened within that time. `chain` is
-/// room to work in. They throw std::bad_alloc.
+/// `length` counts, because any window that is open then has opened within that time. Half a
+/// million steps are reached by hundreds of entries in the window that is open, beside hundreds of
+/// windows before it. `chain` is room to work in. They throw std::bad_alloc.
 [[nodiscard]] OpenWindows open_windows(std::span<const Instant> times,
                                        std::span<const Reserved> reserved, FixedWindow window,
                                        std::int64_t now_ms, WindowChain& chain);

@@ -28,11 +28,15 @@ class NotingOwner final : public ReadOwner {
   }
   void answer(AsyncRead& read, const ReadOutcome& outcome) noexcept override {
     asked.push_back("answer by " + std::string(outcome.record));
-    if (read.end()) forget(read);
+    end(read);
   }
   void drop_canceled(AsyncRead& read) noexcept override {
     asked.emplace_back("drop");
-    if (read.end()) forget(read);
+    end(read);
+  }
+  void end(AsyncRead& read) noexcept {
+    read.drop_callback();
+    if (read.state.end()) forget(read);
   }
   void forget(AsyncRead& read) noexcept override {
     asked.emplace_back("forget");

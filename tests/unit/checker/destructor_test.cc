@@ -232,5 +232,63 @@ TEST(CheckerDestructor, AnswersWhatItsOwnCallbacksHaveGivenToAnExecutor) {
   store->take().complete({.code = StoreCode::kNotFound});
 }
 
+// What a host's callback holds may be the last owner of the Checker. It ends where the callback
+// does, and there the destructor would wait for itself: the Checker's parts stay, as for one that is
+// destroyed in the callback.
+class OwnedByCallback : public ::testing::Test {
+ protected:
+  // Its Checker, which only the callback's holder still has when this has returned.
+  struct Host {
+    std::unique_ptr<Checker> checker;
+  };
+  OwnedByCallback() {
+    CheckerOptions options = patient_options();
+    options.store = store_;
+    host_->checker = make_checker(std::move(options));
+  }
+  // Destroying the holder on another thread, so that one that hangs fails the test.
+  void expect_ends(const std::function<void()>& last_step) {
+    host_ = nullptr;
+    auto ended = std::async(std::launch::async, last_step);
+    ASSERT_EQ(ended.wait_for(30s), std::future_status::ready) << "it waits for itself";
+    EXPECT_TRUE(gone_.expired());
+  }
+
+  std::shared_ptr<HoldingStore> store_ = std::make_shared<HoldingStore>();
+  std::shared_ptr<Host> host_ = std::make_shared<Host>();
+  std::weak_ptr<Host> gone_ = host_;
+};
+
+TEST_F(OwnedByCallback, ItMayGoWithTheAnswer) {
+  host_->checker->check_async("u", kCandidates, kPatient, [host = host_](const CheckResult&) {});
+  StoreCompletion& read = store_->take();
+  expect_ends([&] { read.complete({.code = StoreCode::kNotFound}); });
+}
+
+TEST_F(OwnedByCallback, ItMayGoWithACanceledCheck) {
+  CheckHandle handle = host_->checker
+                           ->check_async("u", kCandidates, kPatient,
+                                         [host = host_](const CheckResult&) {})
+                           .handle;
+  StoreCompletion& read = store_->take();
+  expect_ends([&] { EXPECT_TRUE(handle.cancel()); });
+  read.complete({.code = StoreCode::kNotFound});
+}
+
+TEST_F(OwnedByCallback, ItMayGoWithAHardCall) {
+  host_->checker->hard_async({HardCall::kRelease, {"u", {"c1"}, "a"}}, {.deadline = 30s},
+                             [host = host_](const HardResult&) {});
+  StoreCompletion& append = store_->take();
+  expect_ends([&] { append.complete({.code = StoreCode::kUnavailable}); });
+}
+
+TEST_F(OwnedByCallback, ItMayGoWithAPage) {
+  const std::string_view id = "a";
+  host_->checker->pick_async({Promise::kShared, "u", kCandidates, {&id, 1}}, {.deadline = 30s},
+                             [host = host_](const PagePicks&) {});
+  StoreCompletion& read = store_->take();
+  expect_ends([&] { read.complete({.code = StoreCode::kNotFound}); });
+}
+
 }  // namespace destructor_test
 }  // namespace fcap::checker_test
