@@ -70,8 +70,8 @@ class AsyncRead final : public StoreCompletion, public QueuedAnswer, public Pool
   void run() noexcept;
   /// Whether the callback will never run. False: it has run, runs, or is about to.
   [[nodiscard]] bool cancel() noexcept;
-  /// For the owner, of a read that is claimed: the answer is given, or nobody wants it. Then what is
-  /// the host's goes, before state.end().
+  /// For the owner, of a read that is claimed: the answer is given, or nobody wants it. Then what
+  /// is the host's goes, before state.end().
   void drop_callback() noexcept;
 
   /// Copies the caller's segments.

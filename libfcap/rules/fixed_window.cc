@@ -167,8 +167,8 @@ std::int64_t fixed_clears_at(std::span<const Instant> times, FixedWindow window,
     const OpenWindows open = open_windows(times, window, at_ms);
     if (open.count < limit) return at_ms;
     steps += open.steps;
-    at_ms = std::min(open.closes_ms,
-                     leaves_at(times, open.first_opener, open.before, window, steps));
+    at_ms =
+        std::min(open.closes_ms, leaves_at(times, open.first_opener, open.before, window, steps));
   }
   return all_over_at(times, {}, window, at_ms);
 }

@@ -58,8 +58,8 @@ class WindowChain {
                                        std::int64_t now_ms) noexcept;
 
 /// The first instant, `now` or later, at which fewer than `limit` (above zero) entries are in open
-/// windows. Where that takes half a million steps to find, an instant at which none is: thousands of
-/// windows would have to lie ahead of `now`.
+/// windows. Where that takes half a million steps to find, an instant at which none is: thousands
+/// of windows would have to lie ahead of `now`.
 [[nodiscard]] std::int64_t fixed_clears_at(std::span<const Instant> times, FixedWindow window,
                                            std::uint32_t limit, std::int64_t now_ms) noexcept;
 

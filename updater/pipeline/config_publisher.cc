@@ -169,7 +169,8 @@ void ConfigPublisher::note_trouble(const Missing& recorded) {
     }
     text = "Redis has lost data, and the marks of " + topic_ +
            (partitions.empty() ? "" : ", partitions " + partitions) +
-           ", have not been compared since: no count is complete, and hard calls are refused";
+           ", have not been compared since: no count of the users concerned is complete, and their "
+           "hard calls are refused";
   }
   const std::lock_guard lock(trouble_mutex_);
   trouble_ = std::move(text);

@@ -233,8 +233,8 @@ TEST(CheckerDestructor, AnswersWhatItsOwnCallbacksHaveGivenToAnExecutor) {
 }
 
 // What a host's callback holds may be the last owner of the Checker. It ends where the callback
-// does, and there the destructor would wait for itself: the Checker's parts stay, as for one that is
-// destroyed in the callback.
+// does, and there the destructor would wait for itself: the Checker's parts stay, as for one that
+// is destroyed in the callback.
 class OwnedByCallback : public ::testing::Test {
  protected:
   // Its Checker, which only the callback's holder still has when this has returned.
@@ -266,10 +266,9 @@ TEST_F(OwnedByCallback, ItMayGoWithTheAnswer) {
 }
 
 TEST_F(OwnedByCallback, ItMayGoWithACanceledCheck) {
-  CheckHandle handle = host_->checker
-                           ->check_async("u", kCandidates, kPatient,
-                                         [host = host_](const CheckResult&) {})
-                           .handle;
+  CheckHandle handle =
+      host_->checker->check_async("u", kCandidates, kPatient, [host = host_](const CheckResult&) {})
+          .handle;
   StoreCompletion& read = store_->take();
   expect_ends([&] { EXPECT_TRUE(handle.cancel()); });
   read.complete({.code = StoreCode::kNotFound});

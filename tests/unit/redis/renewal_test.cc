@@ -300,6 +300,7 @@ class Looks : public Renewal {
     serve([this](std::size_t /*connection*/, const auto& words) -> std::optional<std::string> {
       if (words[0] != "GET" || words[1] != "p:!config") return as_single_master(words);
       ++looks_;
+      if (nothing_) return "$-1\r\n";
       const std::string gap = missing_ ? R"("missing_before_ms":{"g:t":{"0":5}},)" : "";
       return resp_text("{" + gap +
                        R"("id_hash":"xxh3-48","key_prefix":"p","null_user_ids":[],)"
@@ -309,8 +310,8 @@ class Looks : public Renewal {
     shared_->config.expect(
         {.key_prefix = "p", .retention = milliseconds{1000}, .null_user_ids = {}});
     shared_->config_generation.fetch_add(1);
-    EXPECT_TRUE(pump_until([&] { return shared_->config.has_reply(); }));
-    EXPECT_EQ(looks_, 1);
+    EXPECT_TRUE(pump_until([&] { return looks_ == 1; }));
+    catch_up(link);
     return link;
   }
   // Whatever was sent before has been answered.
@@ -332,6 +333,7 @@ class Looks : public Renewal {
 
   std::atomic<int> looks_ = 0;
   std::atomic<bool> missing_ = false;
+  std::atomic<bool> nothing_ = false;  // not even a configuration
 };
 
 TEST_F(Looks, AStatedGapIsLookedAtAgainSoonUntilItIsClosed) {
@@ -354,6 +356,15 @@ TEST_F(Looks, AfterAConnectionALossIsLookedForEverySecond) {
   pass(kBeforeTheUsualLook);
   expect_no_look(link);
   expect_look(link, std::chrono::seconds{2});
+}
+
+// Otherwise an updater that states one for the first time is heard of late.
+TEST_F(Looks, AConfigurationThatIsNotThereIsLookedForEverySecond) {
+  nothing_ = true;
+  Link& link = add_looking_link();
+  pass(std::chrono::seconds{20});
+  catch_up(link);
+  for (int i = 0; i < 5; ++i) expect_look(link, std::chrono::seconds{1});
 }
 
 }  // namespace renewal_test

@@ -152,14 +152,14 @@ TEST(FixedWindows, CountAndClearAsTheDefinitionSays) {
       // Some at the very time of an entry.
       const bool same = !times.empty() && below(2) == 0;
       const auto any = static_cast<std::size_t>(below(static_cast<std::int64_t>(times.size()) + 1));
-      reserved.push_back({.key = 1,
-                          .time_ms = same ? to_ms(times[any % times.size()])
-                                          : kNowMs + kMinuteMs - below(span_ms),
-                          .expires_ms = kNowMs - kMinuteMs + below(kDayMs)});
+      reserved.push_back(
+          {.key = 1,
+           .time_ms = same ? to_ms(times[any % times.size()]) : kNowMs + kMinuteMs - below(span_ms),
+           .expires_ms = kNowMs - kMinuteMs + below(kDayMs)});
     }
-    const FixedWindow fixed = window(below(2) == 0 ? kMinuteMs + below(kDayMs)
-                                                   : kRetentionMs - below(2) * below(kRetentionMs),
-                                     below(2) == 0);
+    const FixedWindow fixed = window(
+        below(2) == 0 ? kMinuteMs + below(kDayMs) : kRetentionMs - below(2) * below(kRetentionMs),
+        below(2) == 0);
     const auto limit = static_cast<std::uint32_t>(1 + below(below(2) == 0 ? 3 : 60));
     const std::uint32_t count = count_at(times, reserved, fixed, kNowMs);
     const std::int64_t clears_ms = clears_at(times, reserved, fixed, limit);
@@ -206,8 +206,8 @@ TEST(FixedWindows, OfTheLengthOfTheRetentionTakeFewStepsForEachEntryThatLeaves) 
             kLastMs - 10 * 61'000 + kRetentionMs);
 }
 
-// Thousands of entries leave the retention in the ten minutes for which a window is still open: each
-// would be a turn over hundreds of windows, if one that moves none of them were a turn.
+// Thousands of entries leave the retention in the ten minutes for which a window is still open:
+// each would be a turn over hundreds of windows, if one that moves none of them were a turn.
 TEST(FixedWindows, EntriesThatLeaveTheRetentionWithoutMovingAWindowTakeNoTurn) {
   constexpr std::int64_t kHourMs = 60 * kMinuteMs;
   constexpr std::int64_t kOpenedMs = kNowMs - 50 * kMinuteMs;

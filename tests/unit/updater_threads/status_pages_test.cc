@@ -118,7 +118,8 @@ TEST_F(ReadyPage, NamesThePartitionsThatNobodyHasComparedSinceRedisWasEmptied) {
   EXPECT_THAT(said, ::testing::StartsWith("HTTP/1.1 503 "));
   EXPECT_THAT(said, ::testing::EndsWith("\r\n\r\nRedis has lost data, and the marks of t, "
                                         "partitions 1, 3, have not been compared since: no count "
-                                        "is complete, and hard calls are refused\n"));
+                                        "of the users concerned is complete, and their hard calls "
+                                        "are refused\n"));
   // One that has no leader is among them for as long.
   health_.set_problem(Health::Problem::kMarks,
                       "partition 3: cannot find where to begin: it has no leader");

@@ -83,6 +83,17 @@ class HealthReportTest : public PartitionSetFixture {
     return why;
   }
 
+  void submit_event() {
+    Coalescer coalescer({});
+    events::Event event;
+    event.user_id = "u";
+    event.time = instant_from_ms(1'700'000'000'000);
+    coalescer.add(event);
+    Batch& batch = writer_.take();
+    coalescer.finish(batch.writes);
+    writer_.submit(batch);
+  }
+
   void put_letter(std::int32_t partition) {
     DeadLetter letter;
     letter.partition = partition;
@@ -123,6 +134,23 @@ TEST_F(HealthReportTest, SaysWhatEachPartHasTroubleWith) {
   EXPECT_THAT(not_ready(), Not(HasSubstr("clock")));
 }
 
+TEST_F(HealthReportTest, SaysWhatRedisRefuses) {
+  store_.next_fault = [] { return testing::FaultStore::Fault::kRefused; };
+  assign();
+  EXPECT_THAT(not_ready(), HasSubstr("the mark cannot be read: "));
+  submit_event();
+  std::vector<Batch*> done;
+  writer_.tick(now_, done);
+  const std::string why = not_ready();
+  EXPECT_THAT(why, HasSubstr("the mark cannot be read: "));
+  EXPECT_THAT(why, HasSubstr("Redis does not accept events: "));
+  EXPECT_THAT(why, HasSubstr("NOPERM this user may not"));
+  store_.next_fault = nullptr;
+  settle();
+  while (done.empty()) writer_.tick(now_ += 1s, done);
+  EXPECT_EQ(not_ready(), "");
+}
+
 TEST_F(HealthReportTest, APartitionThatKafkaDoesNotGiveIsNamed) {
   set_mark(3);
   assign();
@@ -152,15 +180,8 @@ TEST_F(HealthReportTest, APartitionThatStandsStillSaysWhatItWaitsFor) {
 
   put_letter(1);
   EXPECT_THAT(not_ready(), HasSubstr("messages wait: has no leader"));
-  Coalescer coalescer({});
-  events::Event event;
-  event.user_id = "u";
-  event.time = instant_from_ms(1'700'000'000'000);
-  coalescer.add(event);
-  Batch& batch = writer_.take();
-  coalescer.finish(batch.writes);
   store_.immediate = false;
-  writer_.submit(batch);
+  submit_event();
   EXPECT_THAT(not_ready(), HasSubstr("Redis has not acknowledged the events"));
 
   put_letter(0);

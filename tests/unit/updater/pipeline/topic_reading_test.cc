@@ -1,5 +1,6 @@
 #include "updater/pipeline/topic_reading.h"
 
+#include <algorithm>
 #include <memory>
 #include <set>
 #include <string>
@@ -19,7 +20,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::PartitionSetFixture;
 
-constexpr std::int64_t kMessages = 10;  // of each partition
+constexpr std::int64_t kMessages = 10;  // of each partition, in the beginning
 
 /// Reads two partitions from 3 on.
 class TopicReadingTest : public PartitionSetFixture {
@@ -51,28 +52,49 @@ class TopicReadingTest : public PartitionSetFixture {
     batch_.clear();  // a client does not end before its messages
   }
 
+  using Delivered = std::multiset<std::pair<std::int32_t, std::int64_t>>;
+
+  // One more in each.
+  void produce_more() {
+    for (const std::int32_t partition : {0, 1}) {
+      cluster_.produce("events", partition);
+      cluster_.flush();
+    }
+    ++end_;
+  }
+  void poll(Delivered& delivered) {
+    consumer_->poll(batch_, 20ms, 1ms);
+    for (const rd_kafka_message_t* message : batch_.messages()) {
+      delivered.emplace(message->partition, message->offset);
+    }
+  }
   // What is delivered until each of these partitions was read to its end.
-  std::multiset<std::pair<std::int32_t, std::int64_t>> read(std::set<std::int32_t> partitions) {
-    std::multiset<std::pair<std::int32_t, std::int64_t>> delivered;
+  Delivered read(const std::set<std::int32_t>& partitions) {
+    Delivered delivered;
     const auto until = TopicReading::Clock::now() + kafka::kPatience;
-    while (!partitions.empty() && TopicReading::Clock::now() < until) {
-      consumer_->poll(batch_, 20ms, 1ms);
-      for (const rd_kafka_message_t* message : batch_.messages()) {
-        delivered.emplace(message->partition, message->offset);
-        if (message->offset == kMessages - 1) partitions.erase(message->partition);
-      }
+    const auto at_end = [&](std::int32_t partition) {
+      return delivered.contains({partition, end_ - 1});
+    };
+    while (!std::ranges::all_of(partitions, at_end) && TopicReading::Clock::now() < until) {
+      poll(delivered);
     }
     return delivered;
   }
-  static std::multiset<std::pair<std::int32_t, std::int64_t>> from_three(
-      const std::set<std::int32_t>& partitions) {
-    std::multiset<std::pair<std::int32_t, std::int64_t>> all;
+  // In a time in which a partition that is read delivers what it has.
+  Delivered read_meanwhile() {
+    Delivered delivered;
+    for (int i = 0; i < 15; ++i) poll(delivered);
+    return delivered;
+  }
+  [[nodiscard]] Delivered from(std::int64_t first, const std::set<std::int32_t>& partitions) const {
+    Delivered all;
     for (const std::int32_t partition : partitions) {
-      for (std::int64_t offset = 3; offset < kMessages; ++offset) all.emplace(partition, offset);
+      for (std::int64_t offset = first; offset < end_; ++offset) all.emplace(partition, offset);
     }
     return all;
   }
 
+  std::int64_t end_ = kMessages;
   kafka::Cluster cluster_{kMessages, "events", 2};
   kafka::MessageBatch batch_{100};
   std::unique_ptr<kafka::Consumer> consumer_;
@@ -80,7 +102,7 @@ class TopicReadingTest : public PartitionSetFixture {
 };
 
 TEST_F(TopicReadingTest, APartitionThatWaitsForItsDecoderIsReadAgainFromItsMessage) {
-  EXPECT_EQ(read({0, 1}), from_three({0, 1}));
+  EXPECT_EQ(read({0, 1}), from(3, {0, 1}));
   reading_->await_decoder(0, now_);
   EXPECT_TRUE(reading_->awaits_decoder(0));
   EXPECT_FALSE(reading_->awaits_decoder(1));
@@ -88,16 +110,19 @@ TEST_F(TopicReadingTest, APartitionThatWaitsForItsDecoderIsReadAgainFromItsMessa
   reading_->hold({}, now_ + 1s);
   EXPECT_TRUE(set_.held(0));
   EXPECT_EQ(metrics_.waiting_partitions.value(), 1);
+  produce_more();
+  EXPECT_EQ(read({1}), from(kMessages, {1}));
+  EXPECT_THAT(read_meanwhile(), IsEmpty());
   reading_->hold({}, now_ + 1s);
   EXPECT_FALSE(reading_->awaits_decoder(0));
   EXPECT_FALSE(set_.held(0));
   EXPECT_EQ(metrics_.waiting_partitions.value(), 0);
   reading_->resume(now_ + 1s);
-  EXPECT_EQ(read({0}), from_three({0}));
+  EXPECT_EQ(read({0}), from(3, {0}));
 }
 
 TEST_F(TopicReadingTest, AllArePausedAfterAWhileAndGoOnWhereTheyAre) {
-  EXPECT_EQ(read({0, 1}), from_three({0, 1}));
+  EXPECT_EQ(read({0, 1}), from(3, {0, 1}));
   EXPECT_FALSE(reading_->pause_if_due(now_));
   EXPECT_FALSE(reading_->pause_if_due(now_ + 2999ms));
   EXPECT_FALSE(reading_->paused());
@@ -106,28 +131,37 @@ TEST_F(TopicReadingTest, AllArePausedAfterAWhileAndGoOnWhereTheyAre) {
   EXPECT_TRUE(reading_->paused());
   EXPECT_EQ(metrics_.pauses.value(), 1U);
   EXPECT_EQ(metrics_.paused_partitions.value(), 2);
+  produce_more();
+  EXPECT_THAT(read_meanwhile(), IsEmpty());
+  // Nor is any of them missed.
+  const LagBook::Offsets ends{{0, end_}, {1, end_}};
+  reading_->set_drained(now_ + 4s);
+  for (const auto later : {4s, 20s}) reading_->look_for_silence(ends, now_ + later);
+  EXPECT_THAT(consumer_->partition_errors(), IsEmpty());
   reading_->resume(now_ + 5s);
   EXPECT_FALSE(reading_->paused());
   EXPECT_EQ(metrics_.paused_partitions.value(), 0);
-  EXPECT_EQ(read({0, 1}), from_three({0, 1}));
+  EXPECT_EQ(read({0, 1}), from(3, {0, 1}));
   EXPECT_FALSE(reading_->pause_if_due(now_ + 6s));
 }
 
 TEST_F(TopicReadingTest, APartitionThatWaitsForALetterStaysPausedWhenTheOthersGoOn) {
-  EXPECT_EQ(read({0, 1}), from_three({0, 1}));
+  EXPECT_EQ(read({0, 1}), from(3, {0, 1}));
   reading_->hold({0}, now_);
   EXPECT_EQ(metrics_.waiting_partitions.value(), 1);
   EXPECT_FALSE(reading_->pause_if_due(now_));
   EXPECT_TRUE(reading_->pause_if_due(now_ + 3s));
   reading_->resume(now_ + 3s);
-  EXPECT_EQ(read({1}), from_three({1}));
+  produce_more();
+  EXPECT_EQ(read({1}), from(3, {1}));
+  EXPECT_THAT(read_meanwhile(), IsEmpty());
   const std::vector<PartitionOffset> given_up{{0, PartitionOffset::kNone}};
   reading_->revoked(given_up);
   EXPECT_EQ(metrics_.waiting_partitions.value(), 0);
 }
 
 TEST_F(TopicReadingTest, ASilentPartitionIsNamedAndAllAreAssignedAgain) {
-  EXPECT_EQ(read({0, 1}), from_three({0, 1}));
+  EXPECT_EQ(read({0, 1}), from(3, {0, 1}));
   // Nothing of what was delivered has been taken: so it is awaited still.
   const LagBook::Offsets ends{{0, kMessages}, {1, 3}};
   reading_->look_for_silence(ends, now_);
@@ -141,7 +175,7 @@ TEST_F(TopicReadingTest, ASilentPartitionIsNamedAndAllAreAssignedAgain) {
   EXPECT_EQ(to_place(), (Places{{0, 3}, {1, 3}}));
   reading_->resume(now_ + 10s);
   EXPECT_THAT(to_place(), IsEmpty());
-  EXPECT_EQ(read({0, 1}), from_three({0, 1}));
+  EXPECT_EQ(read({0, 1}), from(3, {0, 1}));
 }
 
 }  // namespace topic_reading_test
