@@ -38,8 +38,8 @@ std::size_t next_opening(std::span<const Instant> times, std::size_t at, std::in
 // When the chain reaches the entry `at`, as its `before`-th window, no more from any start. As long
 // as it does, all windows from there on stay as they are, whatever leaves the retention.
 //
-// Of two starts, the later one is never at an earlier entry after as many windows. So those from
-// which the chain reaches `at` after `before` windows are neighbours, and the last of them is found
+// The later of two starts is never at an earlier entry after as many windows. So those from which
+// the chain reaches `at` after `before` windows are neighbours, and the last of them is found
 // by going back from `at`, each time to the last entry that a window which ends there can begin at.
 std::int64_t leaves_at(std::span<const Instant> times, std::size_t at, std::size_t before,
                        FixedWindow window, std::size_t& steps) noexcept {
@@ -107,7 +107,7 @@ void WindowChain::follow(std::span<const Instant> times, FixedWindow window, std
   }
 }
 
-// Of the window that the instant is in; end(): it is in none.
+// The opening of the window that the instant is in; end(): it is in none.
 std::vector<std::int64_t>::const_iterator WindowChain::opening(
     std::int64_t instant_ms) const noexcept {
   const auto after = std::upper_bound(opened_ms_.begin(), opened_ms_.end(), instant_ms);
