@@ -14,6 +14,7 @@ namespace {
 using nlohmann::json;
 using std::chrono::milliseconds;
 
+constexpr const char* kCreated = "created_ms";
 constexpr const char* kMissingBefore = "missing_before_ms";
 constexpr const char* kMissingSlots = "missing_slots";
 constexpr std::size_t kPrefixBytesMax = 64;
@@ -137,6 +138,11 @@ void put_missing(json& object, const ConfigRecord::MissingBefore& missing) {
   }
 }
 
+void put_created(json& object, Instant created) {
+  object.erase(kCreated);
+  if (created != Instant{}) object[kCreated] = to_ms(created);
+}
+
 // The ids as a record holds them: in order, and in UTF-8.
 std::string listed(std::vector<std::string> ids) {
   std::sort(ids.begin(), ids.end());
@@ -180,6 +186,7 @@ std::string encode_config(const ConfigRecord& record) {
   if (record.record_bytes_max != kDefaultRecordBytesMax) {
     object["record_bytes_max"] = record.record_bytes_max;
   }
+  put_created(object, record.created);
   put_missing(object, record.missing_before);
   return dump(object);
 }
@@ -189,6 +196,13 @@ std::string with_missing_before(std::string_view config,
   json object = parse_shallow(config);
   if (!object.is_object()) return std::string(config);
   put_missing(object, missing);
+  return dump(object);
+}
+
+std::string with_created(std::string_view config, Instant created) {
+  json object = parse_shallow(config);
+  if (!object.is_object()) return std::string(config);
+  put_created(object, created);
   return dump(object);
 }
 
@@ -253,6 +267,9 @@ Result<ConfigRecord> parse_long_config(std::string_view text) {
   record.reservation_life_max = milliseconds{life_max_ms};
   if (const auto bytes_max = number(object, "record_bytes_max")) {
     record.record_bytes_max = static_cast<std::size_t>(*bytes_max);
+  }
+  if (const auto created_ms = number(object, kCreated)) {
+    record.created = instant_from_ms(*created_ms);
   }
   return record;
 }

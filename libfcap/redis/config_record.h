@@ -49,6 +49,9 @@ struct ConfigRecord {
   std::chrono::milliseconds reservation_life_max = kDefaultReservationLifeMax;
   /// What the writer trims a user's record to.
   std::size_t record_bytes_max = kDefaultRecordBytesMax;
+  /// When it was written where there was none, by an updater's clock; epoch: unknown. Another
+  /// instant than before shows that Redis has lost its data meanwhile.
+  Instant created = {};
   /// The open gaps: the partitions whose events may be missing, each with an instant that is later
   /// than all those events, and the slots of all users that they may belong to. By
   /// "<group>:<topic>", and by the partition's number, "*" or "expired" (docs/keys.md).
@@ -78,6 +81,9 @@ struct ConfigRecord {
 /// a value that parse_config() accepts.
 [[nodiscard]] std::string with_missing_before(std::string_view config,
                                               const ConfigRecord::MissingBefore& missing);
+
+/// The same value, created at another instant.
+[[nodiscard]] std::string with_created(std::string_view config, Instant created);
 
 /// The name under which `missing_before` lists a consumer group's topic.
 [[nodiscard]] std::string missing_before_name(std::string_view group_id, std::string_view topic);

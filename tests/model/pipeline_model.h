@@ -189,6 +189,7 @@ class Model {
   std::unique_ptr<ConfigPublisher> other_updater_;
   ConfigPublisher::Clock::time_point other_lacked_{};  // when it last stated a loss
   ConfigPublisher::Clock::time_point other_compared_{};
+  ConfigPublisher::Clock::time_point emptied_{};
   CheckerView checker_;
   ledger::Ledger found_;
   bool too_early_ = false;

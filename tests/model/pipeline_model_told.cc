@@ -97,7 +97,7 @@ void Model::restore(const Copy& copy) {
     lost_ = copy.lost;
     lost_.resize(logs_.size());
   } else {
-    other_lacked_ = now_;
+    emptied_ = other_lacked_ = now_;
     Fingerprints there = stored();
     for (std::size_t i = 0; i < logs_.size(); ++i) {
       const Log& log = logs_[i];
@@ -141,6 +141,9 @@ void Model::look_at_statement() {
   const std::string* const text =
       config == store_.records().end() ? nullptr : &config->second.bytes;
   checker_.look(text);
+  // An updater may have to look once more to see that another topic's has stated the loss.
+  constexpr std::chrono::seconds kUntilAllHaveLooked{11};
+  if (other_updater_ && now_ - emptied_ < kUntilAllHaveLooked) return;
   const Instant since = checker_.complete_since();
   for (int i = 0; i < log_count(); ++i) {
     const Log& log = logs_[static_cast<std::size_t>(i)];
@@ -158,13 +161,12 @@ void Model::look_at_statement() {
   }
 }
 
-// It has nothing to read again, but its partitions have no owner for a while, too: it states a loss
-// for as long as the others need to see that.
+// It has nothing to read again, and states a loss for a moment only: the others may not see it.
 void Model::turn_other_updater() {
-  constexpr std::chrono::seconds kSession{30};
+  constexpr std::chrono::seconds kCompared{1};
   if (!other_updater_) return;
   if (other_updater_->trouble().empty()) other_lacked_ = now_;
-  if (now_ - other_lacked_ >= kSession) other_compared_ = now_;
+  if (now_ - other_lacked_ >= kCompared) other_compared_ = now_;
   OpenGaps gaps{.missing_before = {{0, std::nullopt}, {1, std::nullopt}}};
   other_updater_->set_open_gaps(std::move(gaps));
   other_updater_->set_marks({.compared = {{0, other_compared_}, {1, other_compared_}},

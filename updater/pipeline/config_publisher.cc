@@ -124,7 +124,7 @@ void ConfigPublisher::on_answer(const ConfigOperation& call) {
     // included. In a cluster, what was stated of other shards is gone, too.
     loss_.look({}, name_, now_);
     loss_.lost(SlotSet::all());
-    return write(nullptr, with_gaps(text_, {}));
+    return write(nullptr, with_gaps(redis::with_created(text_, wall_now_), {}));
   }
   // However long it is: what many updaters state may be too long for readers.
   const auto found = redis::parse_long_config(call.record);
@@ -132,9 +132,11 @@ void ConfigPublisher::on_answer(const ConfigOperation& call) {
     refused_ = Status::error(StatusCode::kRefused, key_ + ": " + found.status().text());
     return;
   }
-  const Missing recorded = found.ok() ? found.value().missing_before : Missing{};
-  const bool ours = found.ok() && redis::with_missing_before(call.record, {}) == text_;
-  loss_.look(recorded, name_, now_);
+  const redis::ConfigRecord record = found.ok() ? found.value() : redis::ConfigRecord{};
+  const Missing& recorded = record.missing_before;
+  const bool ours =
+      found.ok() && redis::with_created(redis::with_missing_before(call.record, {}), {}) == text_;
+  loss_.look(record, name_, now_);
   note_trouble(recorded);
   if (settled_) {
     if (!found.ok()) return;
@@ -148,7 +150,7 @@ void ConfigPublisher::on_answer(const ConfigOperation& call) {
     log_(LogLevel::kWarning, key_ + " holds " + call.record + " and is replaced by " + text_ +
                                  ": Checkers must have the same settings as this updater");
   }
-  write(&call.record, with_gaps(text_, recorded));
+  write(&call.record, with_gaps(redis::with_created(text_, record.created), recorded));
 }
 
 std::chrono::milliseconds ConfigPublisher::store_ahead() const {

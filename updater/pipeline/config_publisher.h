@@ -87,7 +87,7 @@ class ConfigPublisher {
   const std::string key_;
   const std::string topic_;
   const std::string name_;  // of this updater's statements in the record
-  const std::string text_;  // without gaps
+  const std::string text_;  // without gaps, and without when it was created
   const std::chrono::milliseconds retention_;
   const LogCallback log_;
   const StoreClock store_clock_;

@@ -21,11 +21,16 @@ void LossStatement::written(std::uint64_t losses) {
   if (losses == losses_) pending_ = {};
 }
 
-void LossStatement::look(const Missing& recorded, const std::string& own, Clock::time_point now) {
-  const auto found = recorded.find(own);
-  const bool stands_here = found != recorded.end() && stands(found->second);
+void LossStatement::look(const redis::ConfigRecord& found, const std::string& own,
+                         Clock::time_point now) {
+  const auto entries_here = found.missing_before.find(own);
+  const bool stands_here =
+      entries_here != found.missing_before.end() && stands(entries_here->second);
+  const bool known = created_ != Instant{} && found.created != Instant{};
+  if (known && created_ != found.created && !stands_here) lost(SlotSet::all());
+  created_ = found.created;
   std::map<std::string, Seen> seen;
-  for (const auto& [topic, entries] : recorded) {
+  for (const auto& [topic, entries] : found.missing_before) {
     const auto all = entries.find(kAll);
     if (all == entries.end()) continue;
     const auto before = seen_.find(topic);

@@ -58,9 +58,11 @@ class LossStatement {
   /// So many losses are stated in what was written.
   void written(std::uint64_t losses);
 
-  /// Looks at what is recorded. All groups and topics share the data of this Redis, so a statement
-  /// that others have made shows a loss for `own` as well, unless one named `own` stands already.
-  void look(const Missing& recorded, const std::string& own, Clock::time_point now);
+  /// Looks at what is recorded; ConfigRecord{}: nothing. All groups and topics share the data of
+  /// this Redis, so a statement that others have made shows a loss for `own` as well, unless one
+  /// named `own` stands already. A record that was created since the last look shows the same:
+  /// others may have stated that loss, and taken their statement back meanwhile.
+  void look(const redis::ConfigRecord& found, const std::string& own, Clock::time_point now);
 
   /// Puts what is pending into the entries of a topic, in place of all but kExpired. `latest`: as
   /// in MarkNews.
@@ -85,6 +87,7 @@ class LossStatement {
 
   SlotSet pending_;
   std::uint64_t losses_ = 0;
+  Instant created_ = {};  // ConfigRecord::created at the last look
   std::map<std::string, Seen> seen_;  // the statement that stood at the last look, by topic
 };
 

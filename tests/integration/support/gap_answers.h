@@ -150,6 +150,7 @@ class GapAnswers : public UpdaterPipeline {
   // From when the Checker has noticed the loss until everything is there again, no verdict is both
   // allowed and complete, and no hard call is granted.
   void expect_told(const std::string& logs) {
+    const auto lost = std::chrono::steady_clock::now();
     int granted_before = 0;
     const auto noticed = [&] {
       if (checker_says_complete() == false) return true;
@@ -157,6 +158,7 @@ class GapAnswers : public UpdaterPipeline {
       return false;
     };
     ASSERT_TRUE(wait_until(noticed, kPatience)) << logs;
+    const std::chrono::duration<double> unnoticed = std::chrono::steady_clock::now() - lost;
     std::size_t looks = 0;
     const auto restored = [&] {
       const Verdicts now = of_viewers();
@@ -169,8 +171,9 @@ class GapAnswers : public UpdaterPipeline {
     };
     EXPECT_TRUE(wait_until(restored, kPatience)) << config_value();
     EXPECT_GT(looks, 1U);
-    std::cout << granted_before << " hard calls were granted before the loss was noticed, of "
-              << kPartitions << " users; looks after that: " << looks << "\n";
+    std::cout << granted_before << " hard calls were granted before the loss was noticed, after "
+              << unnoticed.count() << " s, of " << kPartitions
+              << " users; looks after that: " << looks << "\n";
   }
   void expect_viewers_capped(Process& daemon) {
     const auto capped = [&] { return of_viewers().capped && checker_says_complete() == true; };

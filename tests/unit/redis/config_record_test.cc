@@ -69,6 +69,20 @@ TEST(ConfigRecord, NamesThePartitionsWithOpenGapsAndBeforeWhenTheyLackEvents) {
   EXPECT_TRUE(usual().missing_by_slot().empty());
 }
 
+// It is the value's own, and no setting.
+TEST(ConfigRecord, SaysWhenItWasCreatedIfThatIsKnown) {
+  const Instant created = instant_from_ms(1'700'000'000'000);
+  const std::string text = with_created(kWithGaps, created);
+  const auto parsed = parse_config(text);
+  ASSERT_TRUE(parsed.ok()) << parsed.status().text();
+  EXPECT_EQ(parsed.value().created, created);
+  EXPECT_EQ(parse_config(with_missing_before(text, {})).value().created, created);
+  ConfigRecord record = with_gaps();
+  record.created = created;
+  EXPECT_EQ(encode_config(record), text);
+  EXPECT_EQ(with_created(text, {}), kWithGaps);
+}
+
 // docs/keys.md has these bytes.
 constexpr const char* kWithSlots =
     R"({"id_hash":"xxh3-48","key_prefix":"fcap",)"

@@ -37,7 +37,9 @@ class ConfigPublisherTest : public ::testing::Test {
     EXPECT_EQ(done.wait().code, StoreCode::kOk);
   }
   void erase() { replace(""); }
-  std::string stored_settings() { return redis::with_missing_before(stored(), {}); }
+  std::string stored_settings() {
+    return redis::with_created(redis::with_missing_before(stored(), {}), {});
+  }
 
   redis::ConfigRecord::MissingBefore missing() {
     const auto parsed = redis::parse_config(stored());
@@ -487,6 +489,23 @@ TEST_F(ConfigPublisherLoss, AnotherTopicsUpdaterSaysTheSameOfItsOwnOnce) {
   EXPECT_EQ(missing(), all());
   turn(other, {{0, std::nullopt}, {1, std::nullopt}});
   EXPECT_EQ(missing(), all());
+}
+
+// It looks later than the first topic's updaters need to state a loss and to compare their marks.
+TEST_F(ConfigPublisherLoss, AnotherTopicsUpdaterSaysItEvenIfTheFirstOneHasTakenItBack) {
+  Member other(*store_, {"g", "u"});
+  const auto settle = [&] {
+    for (int i = 0; i < 4; ++i) turn(first_, {{0, std::nullopt}, {1, std::nullopt}});
+  };
+  settle();
+  for (int i = 0; i < 4; ++i) turn(other, {{0, std::nullopt}, {1, std::nullopt}});
+  EXPECT_EQ(missing(), Missing{});
+  erase();
+  wall_ += std::chrono::minutes{1};
+  settle();
+  EXPECT_EQ(missing(), Missing{});
+  turn(other, {}, false);
+  EXPECT_EQ(missing().at("g:u").at("*").before, later_);
 }
 
 TEST_F(ConfigPublisherLoss, ANewGroupSaysNothingWhereRedisIsInUse) {

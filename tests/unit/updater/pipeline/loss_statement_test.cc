@@ -32,12 +32,17 @@ SlotSet both(const SlotSet& one, const SlotSet& other) {
 class LossStatementTest : public ::testing::Test {
  protected:
   // At this second, the entries stand in the record.
-  void look(const Partitions& entries, int second) {
-    loss_.look({{kTopic, entries}}, own_, at(second));
+  void look(const Partitions& entries, int second) { look({{kTopic, entries}}, second, loss_); }
+  void look(const LossStatement::Missing& missing, int second, LossStatement& loss) {
+    redis::ConfigRecord found;
+    found.missing_before = missing;
+    found.created = created_;
+    loss.look(found, own_, at(second));
   }
   [[nodiscard]] Clock::time_point at(int second) const { return began_ + seconds{second}; }
 
   LossStatement loss_;
+  Instant created_ = kNow;
   const std::string own_ = kTopic;
   const Clock::time_point began_ = Clock::now();
 };
@@ -103,7 +108,7 @@ TEST_F(LossStatementTest, OnlyWhatIsComparedAfterItWasSeenCounts) {
 TEST_F(LossStatementTest, OneThatHasGoneAndComesBackIsANewOne) {
   const Partitions entries{{"*", kNow}};
   look(entries, 5);
-  loss_.look({}, own_, at(7));
+  look(LossStatement::Missing{}, 7, loss_);
   look(entries, 9);
   EXPECT_TRUE(loss_.holds_back(kTopic, entries, at(8)));
 }
@@ -111,9 +116,9 @@ TEST_F(LossStatementTest, OneThatHasGoneAndComesBackIsANewOne) {
 TEST_F(LossStatementTest, AStatementOfOthersIsALossUnlessOneStandsAlready) {
   const LossStatement::Missing others{{"h:t", {{"*", {kNow, {0, 9}}}}}};
   LossStatement beside;
-  beside.look({{"h:t", others.at("h:t")}, {kTopic, {{"*", kNow}}}}, own_, at(1));
+  look({{"h:t", others.at("h:t")}, {kTopic, {{"*", kNow}}}}, 1, beside);
   EXPECT_FALSE(beside.pending());
-  loss_.look(others, own_, at(1));
+  look(others, 1, loss_);
   EXPECT_TRUE(loss_.pending());
   Partitions entries;
   loss_.apply(entries, kNow);
@@ -289,6 +294,27 @@ TEST_F(LossIsWritten, AndWhoHasNotComparedIsNamed) {
   tick();
   EXPECT_NE(publisher_.trouble().find("the marks of t, have not been compared"), std::string::npos)
       << publisher_.trouble();
+}
+
+// What others stated of it may be gone already.
+TEST_F(LossStatementTest, ARecordThatWasCreatedAgainShowsALoss) {
+  look({}, 1);
+  look({}, 2);
+  EXPECT_FALSE(loss_.pending());
+  created_ += milliseconds{1};
+  look({}, 3);
+  EXPECT_TRUE(loss_.pending());
+  loss_.written(loss_.losses());
+  look({}, 4);
+  EXPECT_FALSE(loss_.pending()) << "once";
+}
+
+TEST_F(LossStatementTest, ARecordThatWasCreatedAgainShowsNothingMoreWhereThatIsStated) {
+  look({}, 1);
+  created_ += milliseconds{1};
+  look({{"*", kNow}}, 2);
+  look({}, 3);
+  EXPECT_FALSE(loss_.pending());
 }
 
 }  // namespace loss_statement_test
