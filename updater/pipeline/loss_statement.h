@@ -87,7 +87,7 @@ class LossStatement {
 
   SlotSet pending_;
   std::uint64_t losses_ = 0;
-  Instant created_ = {};  // ConfigRecord::created at the last look
+  Instant created_ = {};              // ConfigRecord::created at the last look
   std::map<std::string, Seen> seen_;  // the statement that stood at the last look, by topic
 };
 

@@ -4,54 +4,16 @@
 
 #include <gtest/gtest.h>
 
-#include "base/clock.h"
-#include "tests/integration/support/store_calls.h"
+#include "tests/unit/updater/support/config_publisher_fixture.h"
 #include "tests/unit/updater/support/fault_store.h"
 
 namespace fcap::updater {
 namespace config_publisher_test {
 
-const ConfigPublisher::Reader kReader{"g", "t"};
-
-redis::ConfigRecord record_of(std::chrono::days retention) {
-  redis::ConfigRecord record;
-  record.key_prefix = "fcap";
-  record.retention = retention;
-  return record;
-}
-
-class ConfigPublisherTest : public ::testing::Test {
- protected:
-  // A store in memory completes at once: a look and a write are two rounds.
-  void tick(ConfigPublisher& publisher) {
-    for (int i = 0; i < 4; ++i) publisher.tick(now_, wall_);
-    now_ += std::chrono::seconds{10};
-  }
-  std::string stored() { return fcap::testing::StoreCalls(*store_).get("fcap:!config").record; }
-  void replace(const std::string& value) {
-    const std::string present = stored();
-    Store::CompareAndSet change{"fcap:!config", std::nullopt, value, at_ + std::chrono::days{430}};
-    if (!present.empty()) change.expected = present;
-    fcap::testing::WaitingCompletion done;
-    store_->compare_and_set(change, {}, done);
-    EXPECT_EQ(done.wait().code, StoreCode::kOk);
-  }
-  void erase() { replace(""); }
-  std::string stored_settings() {
-    return redis::with_created(redis::with_missing_before(stored(), {}), {});
-  }
-
-  redis::ConfigRecord::MissingBefore missing() {
-    const auto parsed = redis::parse_config(stored());
-    EXPECT_TRUE(parsed.ok()) << stored();
-    return parsed.ok() ? parsed.value().missing_before : redis::ConfigRecord::MissingBefore{};
-  }
-
-  const Instant at_ = std::chrono::floor<std::chrono::seconds>(base::wall_now());
-  Instant wall_ = at_;
-  std::unique_ptr<Store> store_ = make_memory_store();
-  ConfigPublisher::Clock::time_point now_ = ConfigPublisher::Clock::now();
-};
+using testing::ConfigPublisherTest;
+using testing::gaps_of;
+using testing::kReader;
+using testing::record_of;
 
 TEST_F(ConfigPublisherTest, WritesAtTheStartAndAgainWhenItHasGoneMissing) {
   const redis::ConfigRecord record = record_of(std::chrono::days{32});
@@ -99,12 +61,6 @@ class ConfigPublisherGaps : public ConfigPublisherTest {
  protected:
   void SetUp() override { replace(redis::encode_config(record_of(std::chrono::days{32}))); }
 };
-
-OpenGaps gaps_of(const std::map<std::int32_t, std::optional<Instant>>& partitions) {
-  OpenGaps gaps;
-  for (const auto& [number, before] : partitions) gaps.missing_before[number] = before;
-  return gaps;
-}
 
 TEST_F(ConfigPublisherGaps, OpenGapsAreSaidAtOnceAndTakenBackWhenTheyAreClosed) {
   const redis::ConfigRecord record = record_of(std::chrono::days{32});
@@ -353,166 +309,6 @@ TEST_F(ConfigPublisherGaps, AValueThatIsTooLongAtTheStartKeepsWhatOthersSay) {
   ConfigPublisher publisher(*store_, record_of(std::chrono::days{32}), kReader, {});
   tick(publisher);
   EXPECT_EQ(missing(), (redis::ConfigRecord::MissingBefore{{"g:t", {{"5", at_}, {"6", at_}}}}));
-}
-
-// Where Redis may have lost data, with two updaters of a topic with two partitions.
-class ConfigPublisherLoss : public ConfigPublisherTest {
- protected:
-  using Missing = redis::ConfigRecord::MissingBefore;
-  static constexpr auto kLongAgo = ConfigPublisher::Clock::time_point{};
-
-  struct Member {
-    explicit Member(Store& store, const ConfigPublisher::Reader& reader = kReader)
-        : publisher(store, record_of(std::chrono::days{32}), reader, {}) {}
-    ConfigPublisher publisher;
-    MarkNews marks{.partitions = 2, .latest = instant_from_ms(0)};
-  };
-
-  // One turn of an updater that owns these partitions; `compared`: all of their marks just were.
-  void turn(Member& member, const std::map<std::int32_t, std::optional<Instant>>& owned,
-            bool compared = true) {
-    member.marks.latest = later_;
-    for (const auto& [number, missing] : owned) {
-      member.marks.compared[number] = compared ? now_ : kLongAgo;
-    }
-    member.publisher.set_open_gaps(gaps_of(owned));
-    member.publisher.set_marks(member.marks);
-    member.marks.gone = {};
-    tick(member.publisher);
-  }
-  [[nodiscard]] Missing all() const { return {{"g:t", {{"*", later_}}}}; }
-
-  Instant later_ = at_ + std::chrono::minutes{5};
-  Member first_{*store_};
-  Member second_{*store_};
-};
-
-TEST_F(ConfigPublisherLoss, WithoutARecordAllOfTheTopicIsSaidToBeMissingBeforeAnythingElse) {
-  turn(first_, {});
-  EXPECT_EQ(missing(), all());
-  EXPECT_NE(first_.publisher.trouble().find("have not been compared"), std::string::npos);
-  // Nobody owns a partition yet, however long that takes.
-  turn(first_, {});
-  turn(first_, {});
-  EXPECT_EQ(missing(), all());
-}
-
-TEST_F(ConfigPublisherLoss, EachOwnerSaysWhatItHasComparedAndThenTheTopicsEntryGoes) {
-  turn(first_, {});
-  turn(first_, {{0, at_}});  // sees it
-  turn(first_, {{0, at_}});
-  EXPECT_EQ(missing(), (Missing{{"g:t", {{"*", later_}, {"0", at_}}}}));
-  EXPECT_NE(first_.publisher.trouble().find("partitions 1,"), std::string::npos)
-      << first_.publisher.trouble();
-  turn(second_, {{1, std::nullopt}});
-  turn(second_, {{1, std::nullopt}});
-  EXPECT_EQ(missing(), (Missing{{"g:t", {{"0", at_}}}}));
-  turn(first_, {{0, std::nullopt}});
-  EXPECT_EQ(missing(), Missing{});
-  EXPECT_EQ(first_.publisher.trouble(), "");
-}
-
-TEST_F(ConfigPublisherLoss, WhatWasComparedBeforeTheLossWasSeenSaysNothing) {
-  turn(first_, {});
-  turn(first_, {{0, std::nullopt}, {1, std::nullopt}}, false);
-  turn(first_, {{0, std::nullopt}, {1, std::nullopt}}, false);
-  EXPECT_EQ(missing(), all());
-}
-
-TEST_F(ConfigPublisherLoss, ItStaysWhileKafkaDoesNotSayHowManyPartitionsThereAre) {
-  first_.marks.partitions = 0;
-  for (int i = 0; i < 3; ++i) turn(first_, {{0, std::nullopt}, {1, std::nullopt}});
-  EXPECT_EQ(missing().at("g:t").at("*").before, later_);
-}
-
-TEST_F(ConfigPublisherLoss, AFurtherLossLeavesWhatIsMissingForGood) {
-  const Missing for_good{{"g:t", {{"expired", at_}}}};
-  replace(
-      redis::with_missing_before(redis::encode_config(record_of(std::chrono::days{32})), for_good));
-  first_.marks.gone = SlotSet(0, 99);
-  turn(first_, {}, false);
-  EXPECT_EQ(missing(), (Missing{{"g:t", {{"*", {later_, {0, 99}}}, {"expired", at_}}}}));
-  turn(first_, {});
-  for (int i = 0; i < 3; ++i) turn(first_, {{0, std::nullopt}, {1, std::nullopt}});
-  EXPECT_EQ(missing(), for_good);
-}
-
-TEST_F(ConfigPublisherLoss, AMarkThatIsGoneIsSaidOfAllPartitions) {
-  for (int i = 0; i < 3; ++i) turn(first_, {{0, std::nullopt}, {1, std::nullopt}});
-  EXPECT_EQ(missing(), Missing{});
-  first_.marks.gone = SlotSet(0, 99);
-  turn(first_, {{0, at_}}, false);
-  EXPECT_EQ(missing(), (Missing{{"g:t", {{"*", {later_, {0, 99}}}}}}));
-}
-
-TEST_F(ConfigPublisherLoss, ALossMoreTakesInWhatWasSaidOfSinglePartitions) {
-  turn(first_, {});
-  for (int i = 0; i < 2; ++i) turn(first_, {{0, at_}});
-  second_.marks.gone = SlotSet(0, 9);
-  turn(second_, {{1, at_}}, false);
-  const auto entries = missing().at("g:t");
-  ASSERT_EQ(entries.size(), 1U) << stored();
-  EXPECT_GT(entries.at("*").before, later_);  // another one than before
-  EXPECT_EQ(entries.at("*").slots, SlotSet::all());
-  // The first one has compared its mark since the former loss, but not since this one.
-  turn(first_, {{0, std::nullopt}}, false);
-  EXPECT_EQ(missing().at("g:t"), entries);
-}
-
-TEST_F(ConfigPublisherLoss, AnotherLossIsNotTakenForTheOneInTheSameSecond) {
-  turn(first_, {});
-  turn(second_, {{1, std::nullopt}});  // sees it
-  for (Member* const member : {&first_, &second_}) {
-    member->marks.compared[0] = member->marks.compared[1] = now_;
-    member->publisher.set_marks(member->marks);
-  }
-  erase();
-  first_.publisher.set_open_gaps(gaps_of({{0, std::nullopt}}));
-  tick(first_.publisher);
-  EXPECT_EQ(missing(), all());
-  erase();
-  wall_ += std::chrono::milliseconds{5};
-  tick(first_.publisher);
-  const Missing later{{"g:t", {{"*", later_ + std::chrono::milliseconds{5}}}}};
-  EXPECT_EQ(missing(), later);
-  tick(second_.publisher);
-  EXPECT_EQ(missing(), later);
-}
-
-TEST_F(ConfigPublisherLoss, AnotherTopicsUpdaterSaysTheSameOfItsOwnOnce) {
-  turn(first_, {});
-  Member other(*store_, {"g", "u"});
-  turn(other, {});
-  EXPECT_EQ(missing(), (Missing{{"g:t", {{"*", later_}}}, {"g:u", {{"*", later_}}}}));
-  turn(first_, {});
-  for (int i = 0; i < 3; ++i) turn(other, {{0, std::nullopt}, {1, std::nullopt}});
-  EXPECT_EQ(missing(), all());
-  turn(other, {{0, std::nullopt}, {1, std::nullopt}});
-  EXPECT_EQ(missing(), all());
-}
-
-// It looks later than the first topic's updaters need to state a loss and to compare their marks.
-TEST_F(ConfigPublisherLoss, AnotherTopicsUpdaterSaysItEvenIfTheFirstOneHasTakenItBack) {
-  Member other(*store_, {"g", "u"});
-  const auto settle = [&] {
-    for (int i = 0; i < 4; ++i) turn(first_, {{0, std::nullopt}, {1, std::nullopt}});
-  };
-  settle();
-  for (int i = 0; i < 4; ++i) turn(other, {{0, std::nullopt}, {1, std::nullopt}});
-  EXPECT_EQ(missing(), Missing{});
-  erase();
-  wall_ += std::chrono::minutes{1};
-  settle();
-  EXPECT_EQ(missing(), Missing{});
-  turn(other, {}, false);
-  EXPECT_EQ(missing().at("g:u").at("*").before, later_);
-}
-
-TEST_F(ConfigPublisherLoss, ANewGroupSaysNothingWhereRedisIsInUse) {
-  for (int i = 0; i < 3; ++i) turn(first_, {{0, std::nullopt}, {1, std::nullopt}});
-  ConfigPublisher other(*store_, record_of(std::chrono::days{32}), {"h", "t"}, {});
-  tick(other);
-  EXPECT_EQ(missing(), Missing{});
 }
 
 }  // namespace config_publisher_test
