@@ -19,7 +19,6 @@ inline constexpr std::int32_t kNoPartition = RD_KAFKA_PARTITION_UA;
 /// A place in a partition of the topic that is read.
 struct PartitionOffset {
   static constexpr std::int64_t kNone = RD_KAFKA_OFFSET_INVALID;
-  static constexpr std::int64_t kBeginning = RD_KAFKA_OFFSET_BEGINNING;  ///< for benches
   std::int32_t partition = 0;
   std::int64_t offset = kNone;
 };

@@ -54,15 +54,20 @@ class AsioChecker {
   template <typename CompletionToken>
   auto check(Subject subject, std::span<const Candidate> candidates, const CheckOptions& options,
              CompletionToken&& token) {
-    return asio::async_initiate<CompletionToken, void(CheckResult)>(
-        Initiation{executor_, checker_}, token, subject, candidates, options);
+    CheckOptions called_back = options;
+    called_back.return_known = false;
+    return starting<CheckResult>(
+        [=, checker = checker_](auto done) {
+          checker->check_async(subject, candidates, called_back, std::move(done));
+        },
+        token);
   }
 
   /// Checker::hard() without blocking; completes with a HardResult. What the request and the
   /// options refer to must live until it is started, as above.
   template <typename CompletionToken>
   auto hard(const HardRequest& request, const HardOptions& options, CompletionToken&& token) {
-    return writing<HardResult>(
+    return starting<HardResult>(
         [=, checker = checker_](auto done) {
           checker->hard_async(request, options, std::move(done));
         },
@@ -71,7 +76,7 @@ class AsioChecker {
   /// Checker::pick() likewise; completes with PagePicks.
   template <typename CompletionToken>
   auto pick(const PageRequest& page, const PageOptions& options, CompletionToken&& token) {
-    return writing<PagePicks>(
+    return starting<PagePicks>(
         [=, checker = checker_](auto done) { checker->pick_async(page, options, std::move(done)); },
         token);
   }
@@ -112,7 +117,7 @@ class AsioChecker {
   }
 
   template <typename Start>
-  struct WritingInitiation {
+  struct Initiation {
     using executor_type = Executor;
     [[nodiscard]] executor_type get_executor() const noexcept { return executor; }
     template <typename Handler>
@@ -132,29 +137,11 @@ class AsioChecker {
     Call call;
   };
   template <typename Answer, typename Call, typename CompletionToken>
-  auto writing(Call call, CompletionToken& token) {
+  auto starting(Call call, CompletionToken& token) {
     using Start = Starting<Answer, Call>;
     return asio::async_initiate<CompletionToken, void(Answer)>(
-        WritingInitiation<Start>{executor_, Start{std::move(call)}}, token);
+        Initiation<Start>{executor_, Start{std::move(call)}}, token);
   }
-
-  struct Initiation {
-    using executor_type = Executor;
-
-    [[nodiscard]] executor_type get_executor() const noexcept { return executor; }
-
-    template <typename Handler>
-    void operator()(Handler&& handler, Subject subject, std::span<const Candidate> candidates,
-                    const CheckOptions& options) const {
-      CheckOptions called_back = options;
-      called_back.return_known = false;
-      checker->check_async(subject, candidates, called_back,
-                           completing<CheckResult>(executor, std::forward<Handler>(handler)));
-    }
-
-    Executor executor;
-    Checker* checker;
-  };
 
   Executor executor_;
   Checker* checker_;

@@ -337,6 +337,7 @@ bool Checker::wait_ready(std::chrono::milliseconds timeout) const noexcept {
 
 Scrape::Scrape(const Checker& checker) {
   const checker::CountedCall inside(checker.impl_->counters);
+  calls_begun = checker.impl_->counters.sum(checker::CheckerCounter::calls_begun);
   stats = checker.stats();
   health = checker.health();
   shadows = checker.shadow_counts();

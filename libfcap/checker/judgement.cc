@@ -88,8 +88,8 @@ Reason Judgement::prepare(std::string_view user, std::span<const Candidate> cand
   question.completeness = completeness_of(user);
   question.keeps_record = options.keep_record;
   current_rules_.refresh(question.held);
-  if (question.held.rules == nullptr) return Reason::kNoRules;
   hash_candidates(candidates, question.candidates);
+  if (question.held.rules == nullptr) return Reason::kNoRules;
   if (cache_ != nullptr) {
     question.subject = cache_->subject(user, options.segments, question.held.generation);
   }

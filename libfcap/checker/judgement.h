@@ -43,7 +43,8 @@ class Judgement {
             const Store& store, Counters& counters);
 
   /// Prepares a question about a user whom the Gate does not refuse; its views are the arguments'.
-  /// kNoRules: no rule set is loaded yet. Throws std::bad_alloc and what the host's clock throws.
+  /// kNoRules: no rule set is loaded yet; candidates are hashed all the same. Throws std::bad_alloc
+  /// and what the host's clock throws.
   [[nodiscard]] Reason prepare(std::string_view user, std::span<const Candidate> candidates,
                                const CheckOptions& options, Question& question) const;
 

@@ -49,11 +49,11 @@ bool ReserveRun::decide_on(Scratch& scratch) {
 }
 
 void ReserveRun::decide_one(Scratch& scratch) {
+  const rules::WantedEvent wanted{.candidate = question_.candidates.front(),
+                                  .fingerprint = fingerprints_.front()};
   const rules::ReserveDecision decision =
-      rules::decide_reserve(scratch.evaluator, to_evaluate(scratch, question_),
-                            {.candidate = question_.candidates.front(),
-                             .fingerprint = fingerprints_.front(),
-                             .is_shown = is_shown_});
+      is_shown_ ? rules::decide_shown(scratch.ledger, wanted, question_.now)
+                : rules::decide_reserve(scratch.evaluator, to_evaluate(scratch, question_), wanted);
   refusal_ = decision.verdict;
   fill(slots_.front(),
        {.candidate =

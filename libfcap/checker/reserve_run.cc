@@ -96,7 +96,7 @@ Reason ReserveRun::prepare(const ReserveAsk& ask) {
   if (!ask.has_valid_ids()) return Reason::kInvalid;
   reason = parts_.judgement.prepare(ask.user, ask.ranked,
                                     {.now = ask.now, .segments = ask.segments}, question_);
-  if (reason != Reason::kPassed) return reason;
+  if (reason != Reason::kPassed && !(is_shown_ && reason == Reason::kNoRules)) return reason;
   if (ask.ranked.size() == 1 && is_invalid(question_.candidates.front())) {
     return Reason::kInvalid;
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include <fcap/checker.h>
@@ -12,6 +13,8 @@ struct Scrape {
   /// Throws std::bad_alloc.
   explicit Scrape(const Checker& checker);
 
+  /// How many calls have counted themselves in (CountedCall), this one included.
+  std::uint64_t calls_begun = 0;
   CheckerStats stats;
   CheckerHealth health;
   std::vector<ShadowCount> shadows;

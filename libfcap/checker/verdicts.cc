@@ -127,7 +127,8 @@ std::uint32_t cap_certain(Scratch& scratch, const Question& question, CheckResul
     verdict.rule_id = capped->rule->id;
     verdict.count = capped->count;
     verdict.limit = capped->rule->limit.value_or(0);
-    verdict.complete = verdict.limit == 0;  // otherwise it is a lower bound
+    // Any event may be missing, so the count is a lower bound.
+    verdict.complete = rules::Completeness(question.now).covers_unknown(verdict.limit);
     verdict.eligible_at = capped->until;
     ++capped_count;
   }

@@ -11,9 +11,10 @@
 namespace fcap::ledger {
 namespace {
 
+static_assert(static_cast<std::uint8_t>(EventType::kConversion) <= format::kTypeMask);
+
 // What a record can hold of an entry, so that a ledger and its record never differ.
 Entry representable(Entry entry) noexcept {
-  assert(static_cast<std::uint8_t>(entry.type) <= format::kTypeMask);
   entry.time = format::representable(entry.time);
   entry.campaign &= format::kHashMask;
   entry.creative &= format::kHashMask;
@@ -87,7 +88,7 @@ void Ledger::drop_after(Instant latest) {
 }
 
 void Ledger::retain(const std::vector<bool>& keep) {
-  assert(keep.size() == size());
+  if (keep.size() != size()) return;
   keep_if([&](std::size_t i) { return keep[i]; });
 }
 

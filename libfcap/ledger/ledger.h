@@ -101,7 +101,8 @@ class Ledger {
   /// an erasure this leaves no marker.
   void drop_after(Instant latest);
 
-  /// Leaves only the entries whose index is marked. `keep` is as long as the columns.
+  /// Leaves only the entries whose index is marked. `keep` is as long as the columns; if not, it is
+  /// about another ledger, and all entries stay.
   void retain(const std::vector<bool>& keep);
 
   /// Sorted by (campaign, type), each pair once.

@@ -51,7 +51,10 @@ void ServerFacts::take_role(const Reply& reply) {
 void ServerFacts::take_hello(const Reply& reply) {
   old_version.clear();
   // With these quotes, Redis up to 6.2 names a command that it does not know, or that was renamed.
-  if (reply.kind == Reply::Kind::kError && reply.text.starts_with("ERR unknown command `")) {
+  // Since 7.0, HELLO is allowed to every account; others that speak the protocol have other words.
+  if (reply.kind == Reply::Kind::kError &&
+      (reply.text.starts_with("ERR unknown command `") ||
+       reply.text.starts_with("NOPERM this user has no permissions to run the 'hello' command"))) {
     old_version = "before 7.0";
   }
   std::string_view server;

@@ -9,7 +9,8 @@ namespace {
 // one impression, which may have been shown: the rules have not let it through with another
 // creative.
 std::optional<ReserveDecision> known_decision(const ledger::Ledger& ledger,
-                                              const WantedEvent& wanted, Instant now) {
+                                              const WantedEvent& wanted, bool is_shown,
+                                              Instant now) noexcept {
   const auto [campaign, creative] = wanted.candidate;
   if (const auto entry = ledger.find(campaign, wanted.type, wanted.fingerprint)) {
     const bool is_same = ledger.creatives()[*entry] == creative;
@@ -21,11 +22,11 @@ std::optional<ReserveDecision> known_decision(const ledger::Ledger& ledger,
       ledger.find_reservation(campaign, wanted.type, wanted.fingerprint);
   if (held == nullptr) return std::nullopt;
   if (held->released) {
-    if (wanted.is_shown) return std::nullopt;
+    if (is_shown) return std::nullopt;
     return ReserveDecision{.answer = ReserveAnswer::kReleased, .time = held->event.time};
   }
   if (held->expires <= now) return std::nullopt;
-  const bool is_same = held->event.creative == creative || wanted.is_shown;
+  const bool is_same = held->event.creative == creative || is_shown;
   return ReserveDecision{.answer = is_same ? ReserveAnswer::kHeld : ReserveAnswer::kOtherCreative,
                          .time = held->event.time,
                          .expires = held->expires};
@@ -51,18 +52,20 @@ ReserveAnswer answer_of(const Verdict& verdict, const ledger::Ledger& ledger,
 // no rule exceeds its limit exactly where none stands in the way without it.
 ReserveDecision decide_reserve(Evaluator& evaluator, const Evaluator::EvaluatorInput& question,
                                const WantedEvent& wanted) {
-  if (auto known = known_decision(question.ledger, wanted, question.now)) return *known;
+  if (auto known = known_decision(question.ledger, wanted, false, question.now)) return *known;
   ReserveDecision decision;
   decision.time = time_to_write(question.ledger, question.now);
-  if (wanted.is_shown) {
-    decision.answer = ReserveAnswer::kGranted;
-    return decision;
-  }
   Evaluator::EvaluatorInput hard = question;
   hard.any_confirmation_order = true;
   evaluator.evaluate(hard, {&wanted.candidate, 1}, {&decision.verdict, 1});
   decision.answer = answer_of(decision.verdict, question.ledger, question.now);
   return decision;
+}
+
+ReserveDecision decide_shown(const ledger::Ledger& ledger, const WantedEvent& wanted,
+                             Instant now) noexcept {
+  if (auto known = known_decision(ledger, wanted, true, now)) return *known;
+  return {.answer = ReserveAnswer::kGranted, .time = time_to_write(ledger, now)};
 }
 
 }  // namespace fcap::rules

@@ -19,8 +19,6 @@ struct WantedEvent {
   CandidateKey candidate;
   EventType type = EventType::kImpression;
   std::uint32_t fingerprint = 0;
-  /// It has been shown and is to be recorded, whatever rules or a release say.
-  bool is_shown = false;
 };
 
 /// In the order in which they are decided.
@@ -66,5 +64,9 @@ struct ReserveDecision {
 [[nodiscard]] ReserveDecision decide_reserve(Evaluator& evaluator,
                                              const Evaluator::EvaluatorInput& question,
                                              const WantedEvent& wanted);
+
+/// Decides on one that has been shown and is to be recorded, whatever rules or a release say.
+[[nodiscard]] ReserveDecision decide_shown(const ledger::Ledger& ledger, const WantedEvent& wanted,
+                                           Instant now) noexcept;
 
 }  // namespace fcap::rules

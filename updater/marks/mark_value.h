@@ -7,9 +7,11 @@
 #include <string_view>
 #include <vector>
 
-#include "updater/marks/slot_set.h"
+#include "redis/slot_set.h"
 
 namespace fcap::updater {
+
+using redis::SlotSet;
 
 /// A message that identifies a partition's log.
 struct LogPoint {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "updater/marks/gaps.h"
-#include "updater/marks/slot_set.h"
+#include "updater/marks/mark_value.h"
 
 namespace fcap::updater {
 

@@ -9,7 +9,7 @@
 #include <fcap/time.h>
 
 #include "redis/config_record.h"
-#include "updater/marks/slot_set.h"
+#include "updater/marks/mark_value.h"
 
 namespace fcap::updater {
 

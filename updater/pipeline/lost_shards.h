@@ -10,7 +10,6 @@
 #include <fcap/store.h>
 
 #include "updater/marks/mark_value.h"
-#include "updater/marks/slot_set.h"
 
 namespace fcap::updater {
 

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "updater/marks/mark_value.h"
-#include "updater/marks/slot_set.h"
 
 namespace fcap::updater {
 

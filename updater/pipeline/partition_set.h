@@ -193,7 +193,7 @@ class PartitionSet {
   /// Its first message was read: the partition's log is identified by it if by nothing else.
   void segment_begun(const GapPiece& segment, const Delivered& first);
   /// Some of its events have been written.
-  virtual void count_segment(GapPiece& segment, const Batch& batch);
+  virtual void count_segment(GapPiece& /*segment*/, const Batch& /*batch*/) {}
   /// Everything in it has been acknowledged, dead letters included. False: it does not count,
   /// because Redis may have lost some of it, and will be handed out again if it is still missing.
   virtual bool segment_done(const GapPiece& segment);
@@ -221,7 +221,7 @@ class PartitionSet {
   /// Whether marks, and so segments, are about users of some slots only.
   [[nodiscard]] virtual bool by_slot() const noexcept { return false; }
   /// Whether writes of this slot that fail are given up.
-  [[nodiscard]] virtual bool gives_up(std::uint16_t slot) const;
+  [[nodiscard]] virtual bool gives_up(std::uint16_t /*slot*/) const { return false; }
 
   [[nodiscard]] std::size_t size() const noexcept { return partitions_.size(); }
   void list(std::vector<PartitionOffset>& out) const;
@@ -364,9 +364,9 @@ class PartitionSet {
   static void move_again(Partition& p);
   void close_range(std::int32_t id, Partition& p);
   /// What a range of the partition that is about to be sent is stamped with.
-  [[nodiscard]] virtual std::uint64_t send_stamp(std::int32_t id) const;
+  [[nodiscard]] virtual std::uint64_t send_stamp(std::int32_t /*id*/) const { return 0; }
   /// An answer of the LogLooks that may be to a question of a derived class.
-  virtual bool take_other_look(const LogLooks::LookAnswer& answer);
+  virtual bool take_other_look(const LogLooks::LookAnswer& /*answer*/) { return false; }
   void await_answers(std::span<const PartitionOffset> partitions);
   void await_looks(std::span<const PartitionOffset> partitions);
   Partition* find(std::int32_t id);

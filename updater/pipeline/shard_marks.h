@@ -12,7 +12,6 @@
 
 #include "updater/marks/mark_value.h"
 #include "updater/marks/missing_offsets.h"
-#include "updater/marks/slot_set.h"
 #include "updater/pipeline/mark_places.h"
 #include "updater/pipeline/rewind.h"
 

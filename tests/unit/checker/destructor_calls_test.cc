@@ -25,6 +25,7 @@
 
 #include <fcap/prometheus.h>
 
+#include "checker/scrape.h"
 #include "checker/seen_record.h"
 #include "fixtures.h"
 #include "host_store.h"
@@ -293,6 +294,18 @@ TEST_P(CallThatHasBegun, IsWaitedForByTheDestructor) {
   EXPECT_FALSE(end_->ended_too_early);
 }
 
+// These calls run no code of the host's, so nothing can hold them. The destructor waits for each
+// call that has counted itself in (CountedCall).
+class CallThatCannotBeHeld : public CallBesideTheDestructor {};
+
+TEST_P(CallThatCannotBeHeld, CountsItselfInForTheDestructor) {
+  const auto begun = [this] { return Scrape(*checker_).calls_begun; };
+  const std::uint64_t first = begun();
+  const std::uint64_t before = begun();
+  GetParam().make(*checker_);
+  EXPECT_GT(begun() - before, before - first);
+}
+
 // Calls from before its beginning until its store has ended. A callback keeps it from returning.
 TEST_P(CallBesideTheDestructor, MayBeMadeUntilItHasReturned) {
   std::atomic<bool> over{false};
@@ -315,9 +328,9 @@ TEST_P(CallBesideTheDestructor, MayBeMadeUntilItHasReturned) {
   EXPECT_GE(calls, 2U);
 }
 
-std::vector<Call> calls_that_can_be_held() {
+std::vector<Call> calls_that_can_be_held(bool can) {
   std::vector<Call> calls = all_calls();
-  std::erase_if(calls, [](const Call& call) { return call.held_at == Place::kNowhere; });
+  std::erase_if(calls, [=](const Call& call) { return (call.held_at != Place::kNowhere) != can; });
   return calls;
 }
 
@@ -326,8 +339,10 @@ std::string name_of(const ::testing::TestParamInfo<Call>& call) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, CallBesideTheDestructor, ::testing::ValuesIn(all_calls()), name_of);
-INSTANTIATE_TEST_SUITE_P(Each, CallThatHasBegun, ::testing::ValuesIn(calls_that_can_be_held()),
+INSTANTIATE_TEST_SUITE_P(Each, CallThatHasBegun, ::testing::ValuesIn(calls_that_can_be_held(true)),
                          name_of);
+INSTANTIATE_TEST_SUITE_P(Each, CallThatCannotBeHeld,
+                         ::testing::ValuesIn(calls_that_can_be_held(false)), name_of);
 
 }  // namespace destructor_calls_test
 }  // namespace fcap::checker_test

@@ -196,6 +196,21 @@ TEST_F(Reserve, WhatWasShownIsRecordedWhereARuleReachesIntoAGap) {
             Reason::kDone);
 }
 
+// The rules are not asked, so none are needed.
+TEST_F(Reserve, WhatWasShownIsRecordedBeforeThereAreRules) {
+  checker_->set_rules(nullptr);
+  EXPECT_EQ(record("a").reason, Reason::kNoRules);
+  const HardRequest shown(HardCall::kRecord, {"u", {"c1"}, "a"});
+  EXPECT_EQ(checker_->hard(shown, {.shown = true}).reason, Reason::kDone);
+  EXPECT_EQ(ledger().size(), 1U);
+  EXPECT_EQ(checker_->hard(shown, {.shown = true}).reason, Reason::kRepeated);
+  EXPECT_EQ(
+      checker_->hard({HardCall::kRecord, {"u", {"c1", "other"}, "a"}}, {.shown = true}).reason,
+      Reason::kInvalid);
+  EXPECT_EQ(checker_->hard({HardCall::kRecord, {"u", {""}, "b"}}, {.shown = true}).reason,
+            Reason::kInvalid);
+}
+
 TEST_F(Reserve, AReservationIsNotWhatWasShown) {
   reserve("a");
   EXPECT_EQ(reserve("b", "c1", {.shown = true}).reason, Reason::kCapped);

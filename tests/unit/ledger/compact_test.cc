@@ -53,6 +53,17 @@ std::set<std::uint32_t> prints_of(const Ledger& ledger) {
   return {ledger.fingerprints().begin(), ledger.fingerprints().end()};
 }
 
+TEST(Retain, MarksOfAnotherLengthLeaveAllEntries) {
+  Ledger ledger;
+  for (const Entry& entry : hourly(3)) ledger.merge(entry);
+  for (const std::size_t length : {0U, 2U, 4U}) {
+    ledger.retain(std::vector<bool>(length, false));
+    EXPECT_EQ(ledger.size(), 3U) << length;
+  }
+  ledger.retain({false, true, false});
+  EXPECT_EQ(ledger.size(), 1U);
+}
+
 TEST(AgeTrim, EntryExactlyRetentionOldGoes) {
   const Ledger ledger =
       decoded(testing::tail_of({at(days{32}, 1), at(days{32} - milliseconds{1}, 2)}));

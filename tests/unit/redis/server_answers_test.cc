@@ -141,12 +141,15 @@ TEST_F(ServerAnswers, ARedisBelow7IsRefusedByName) {
   EXPECT_FALSE(store_->health().connected);
 }
 
-TEST_F(ServerAnswers, AnAccountThatMayNotSayHelloIsServed) {
+// Since 7.0, every account may say HELLO, also one that is denied it.
+TEST_F(ServerAnswers, ARedisWhoseAccountMayNotSayHelloIsBefore7) {
   serve([](const Words& words) -> std::optional<std::string> {
     if (words[0] != "HELLO") return std::nullopt;
-    return "-NOPERM this user has no permissions to run the 'hello' command\r\n";
+    return "-NOPERM this user has no permissions to run the 'hello' command or its subcommand\r\n";
   });
-  EXPECT_TRUE(connects()) << store_->health().last_error;
+  EXPECT_TRUE(eventually([&] { return last_error_has("this is Redis before 7.0"); }))
+      << store_->health().last_error;
+  EXPECT_FALSE(store_->health().connected);
 }
 
 // --- Answers of the wrong kind.
@@ -270,6 +273,5 @@ TEST_F(ServerAnswers, AnAccountWithoutTimeIsSaid) {
   EXPECT_NE(store_->health().clock_text.find("+time"), std::string::npos);
 }
 
-// Where there is one, it is looked at every 10 s.
 }  // namespace server_answers_test
 }  // namespace fcap::redis

@@ -155,34 +155,34 @@ TEST(ReserveDecision, AnIdStandsForOneCreativeOfItsCampaign) {
       {.id = "r", .scope = Scope::kCreative, .target = "red", .limit = 1, .window = sliding(24h)});
   scene.event("c2", kNowMs - 1, "red");
   const std::uint32_t print = scene.reserve("c1", kNowMs - 5, kNowMs + kMinuteMs, "blue");
-  const auto answer = [&](std::string_view creative, bool is_shown = false) {
-    return decide_reserve(
-               scene.evaluator(), scene.question(kNowMs),
-               {.candidate = key("c1", creative), .fingerprint = print, .is_shown = is_shown})
+  const auto answer = [&](std::string_view creative) {
+    return decide_reserve(scene.evaluator(), scene.question(kNowMs),
+                          {.candidate = key("c1", creative), .fingerprint = print})
         .answer;
+  };
+  const auto answer_to_shown = [&](std::string_view creative) {
+    const WantedEvent shown{.candidate = key("c1", creative), .fingerprint = print};
+    return decide_shown(scene.ledger(), shown, kNow).answer;
   };
   EXPECT_EQ(answer("blue"), ReserveAnswer::kHeld);
   EXPECT_EQ(answer("red"), ReserveAnswer::kOtherCreative);
   EXPECT_EQ(answer(""), ReserveAnswer::kOtherCreative);
-  EXPECT_EQ(answer("red", true), ReserveAnswer::kHeld) << "recorded with the reservation's time";
+  EXPECT_EQ(answer_to_shown("red"), ReserveAnswer::kHeld) << "recorded with the reservation's time";
   ledger::Entry confirmed = entry("c1", print);
   confirmed.creative = ledger::id_hash("blue");
   scene.ledger().merge(confirmed);
   EXPECT_EQ(answer("blue"), ReserveAnswer::kConfirmed);
   EXPECT_EQ(answer("red"), ReserveAnswer::kOtherCreative);
-  EXPECT_EQ(answer("red", true), ReserveAnswer::kOtherCreative) << "two impressions of one id";
+  EXPECT_EQ(answer_to_shown("red"), ReserveAnswer::kOtherCreative) << "two impressions of one id";
 }
 
-TEST(ReserveDecision, WhatWasShownIsGrantedWhateverStandsInTheWay) {
+TEST(ReserveDecision, WhatWasShownIsGrantedAfterAReleaseAndAnErasure) {
   Scene scene;
-  scene.rule(rule(0));
-  scene.missing_before(kNow);
   const std::uint32_t released = scene.reserve("c1", kNowMs - 5, kNowMs + kMinuteMs, "", true);
   scene.ledger().erase_before(kNow + 6min);
   for (const std::uint32_t print : {released, 77U}) {
     const ReserveDecision shown =
-        decide_reserve(scene.evaluator(), scene.question(kNowMs),
-                       {.candidate = key("c1"), .fingerprint = print, .is_shown = true});
+        decide_shown(scene.ledger(), {.candidate = key("c1"), .fingerprint = print}, kNow);
     EXPECT_EQ(shown.answer, ReserveAnswer::kGranted);
     EXPECT_EQ(shown.time, kNow + 6min + 1ms);
   }

@@ -128,6 +128,19 @@ TEST(MarkValue, WhatIsWrittenOtherwiseIsNoMark) {
   for (const std::string& text : strange) EXPECT_FALSE(decode_mark(text)) << text;
 }
 
+TEST(MarkValueDeathTest, AMarkThatCouldNotBeReadIsNotWritten) {
+  const std::vector<std::vector<Gap>> strange{
+      {{300, 400}, {100, 200}},  // not ascending
+      {{100, 200}, {200, 300}},  // not apart
+      {{100, 1501}},             // beyond the position
+      std::vector<Gap>(MarkValue::kGapsMax + 1, {1, 2}),
+  };
+  for (const std::vector<Gap>& gaps : strange) {
+    EXPECT_EXIT((void)encode_mark({.position = 1500, .gaps = gaps}),
+                ::testing::KilledBySignal(SIGABRT), "");
+  }
+}
+
 TEST(MarkValue, IsCompleteBelowItsFirstGap) {
   EXPECT_EQ(decode_mark("4 1500")->complete_below(), 1500);
   EXPECT_EQ(decode_mark("4 1500 gaps=100-200,300-400")->complete_below(), 100);

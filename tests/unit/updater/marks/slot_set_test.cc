@@ -1,4 +1,4 @@
-#include "updater/marks/slot_set.h"
+#include "redis/slot_set.h"
 
 #include <random>
 #include <set>

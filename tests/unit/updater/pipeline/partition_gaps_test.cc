@@ -264,6 +264,23 @@ TEST_F(PartitionGaps, ASecondLossJoinsTheGapOfTheFirst) {
   EXPECT_TRUE(mark_text().ends_with(" gaps=10-600")) << mark_text();
 }
 
+TEST_F(PartitionGaps, AMarkNamesNoMoreGapsThanItCanHold) {
+  const std::string former = "4 500 gaps=20-30,40-50,60-70,80-90,100-110,120-130,140-150,160-170";
+  store_.records()[key(0)].bytes = former;
+  log_.commits[0] = 500;
+  begin();
+  place();
+  read(500, 600);
+  turns();
+  store_.records()[key(0)].bytes = former;  // an old snapshot came back
+  turns();
+  const auto mark = decode_mark(mark_text());
+  ASSERT_TRUE(mark) << mark_text();
+  EXPECT_EQ(mark->gaps.size(), MarkValue::kGapsMax);
+  EXPECT_EQ(mark->gaps.front().from, 20);
+  EXPECT_EQ(mark->gaps.back(), (Gap{500, 600}));
+}
+
 // Nobody can read again what Redis has lost of the offsets below the log's start.
 class PartitionGapsOfAShortLog : public PartitionGaps {
  protected:
