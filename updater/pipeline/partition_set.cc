@@ -265,6 +265,9 @@ void PartitionSet::after_mark(std::int32_t id, Partition& p, Mark::MarkOutcome o
     case Mark::MarkOutcome::kNothing:
       return;
     case Mark::MarkOutcome::kRead:
+      if (!p.mark->key_of_no_mark().empty() && !std::exchange(p.no_mark_said, true)) {
+        report(LogLevel::kWarning, no_mark_text(p.mark->key_of_no_mark()));
+      }
       if (p.phase != PartitionPhase::kChecking) return;
       // If the store was reconnected during the read, it is read once more.
       if (p.epoch == epoch_() || !p.positioned) finish_check(id, p, now);

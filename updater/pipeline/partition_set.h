@@ -258,6 +258,7 @@ class PartitionSet {
   struct Partition {
     explicit Partition(std::unique_ptr<Mark> own) : mark(std::move(own)) {}
     OwnMark mark;
+    bool no_mark_said = false;  // that something else stands at the mark's key
     PartitionPhase phase = PartitionPhase::kChecking;
     bool positioned = false;  // whether `tracker` says where reading is
     OffsetQuery asked = OffsetQuery::kNo;
