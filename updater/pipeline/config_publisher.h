@@ -69,7 +69,7 @@ class ConfigPublisher {
  private:
   class ConfigOperation;
 
-  void tick();
+  void ask_if_due();
   void note_connection();
   void on_answer(const ConfigOperation& call);
   using Missing = redis::ConfigRecord::MissingBefore;

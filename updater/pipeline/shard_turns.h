@@ -193,7 +193,8 @@ class ShardTurns {
   [[nodiscard]] bool steady(const ShardedPartition& partition, const std::string& node,
                             const ShardInTurn& shard) const;
   [[nodiscard]] std::vector<const ShardedPartition*> witnesses() const;
-  void tick(const std::string& node, ShardInTurn& shard, Clock::time_point now, Instant wall_now);
+  void tick_shard(const std::string& node, ShardInTurn& shard, Clock::time_point now,
+                  Instant wall_now);
   void take_answers(const std::string& node, ShardInTurn& shard, const NodeCall& call,
                     Clock::time_point now, Instant wall_now);
   void lose(const std::string& node, ShardInTurn& shard, Clock::time_point now, std::string why);
