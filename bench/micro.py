@@ -96,7 +96,7 @@ def micro(quick, _directory):
     evaluations = rows("evaluate_bench", 0.02, "Headline|Reserved|Candidates|Entries")
     headline, reserved = named(evaluations, "Headline", "Reserved")
     pages = rows("page_bench", 0.01, "Capped")
-    page, first_allowed = named(pages, "Capped/pick_and_reserve/1000", "Capped/first_allowed/1000")
+    page, first_allowed = named(pages, "Capped/reserved_page/1000", "Capped/first_allowed/1000")
     ns = ("ns", "ns", 0)
     return {"eval_ns": headline["ns"], "eval_reservations_ns": reserved["ns"],
             "eval_allocs": max(headline["allocs"], reserved["allocs"]),

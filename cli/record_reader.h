@@ -36,7 +36,7 @@ class RecordReader {
   /// nullopt: there is no record.
   Result<std::optional<std::string>> read(const std::string& user);
 
-  /// The same for a check, which a replica may answer.
+  /// Does the same for a check, which a replica may answer.
   Result<CheckedRecord> read_for_check(const std::string& user);
 
   /// Until the record expires; nullopt: it never expires, or there is no record.

@@ -15,7 +15,7 @@ bool is_option(std::string_view argument) {
 
 void add_options(const CLI::App& app, std::vector<std::string>& names) {
   for (const CLI::Option* option : app.get_options()) {
-    // Those without a group are not offered in the help either.
+    // The help does not offer those without a group either.
     if (option->get_group().empty()) continue;
     for (const std::string& name : option->get_lnames()) names.push_back(name);
   }

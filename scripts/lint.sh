@@ -78,7 +78,7 @@ check "no paths of one machine" absent '(^|[^[:alnum:]_.-])/(wo''rk|ho''me)/[[:a
 check "plain English" absent '\b(an''ew|for ev''er|is no''ne of|often''er|not to be h''ad|come ro''und)\b' "${texts[@]}"
 check "rates in plain English" absent "\\b((once|one|lines?) an? ($unit)|($rated) an? ($unit|user|request|minute))\\b" "${texts[@]}"
 # A sentence has a subject and a verb.
-check "no comments that begin with Of" absent '(//+<?|^ *#|[.;:]) O''f [a-z]' '*.cc' '*.h' '*.py' '*.sh' '*.sql' '*.cmake' '*CMakeLists.txt' dev scripts
+check "no comments that begin with Of" absent '(//+<? |^ *# |"""|[.;:] )O''f [^ ]' .clang-tidy '*.cc' '*.h' '*.py' '*.sh' '*.sql' '*.cmake' '*CMakeLists.txt' dev scripts
 # A library does not know which command line it is used from.
 check "libraries name no command-line flags" absent '"[^"]*--[a-z][^"]*"' 'libfcap/*' 'kafka/*'
 check "prose wrapped at 100 columns" prose_is_wrapped

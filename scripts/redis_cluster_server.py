@@ -77,7 +77,7 @@ class RedisCluster(RedisGroup):
         return all(node.settled() for node in self.members)
 
     def master(self):
-        """Of the first shard: the node that says so itself; None during a failover."""
+        """The first shard's master: the node that says so itself; None during a failover."""
         return next((node for node in self.nodes[::MASTERS][:2] if "role:master" in node.ask("INFO replication")), None)
 
     def address(self):

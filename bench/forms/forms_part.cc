@@ -70,7 +70,7 @@ class FormsPart final : public RedisPart {
     add("record", "record", [](const FormCall& to) {
       return is_decided(to.checker.hard({HardCall::kRecord, {to.user, to.one, to.id}}));
     });
-    add("pick_and_reserve", "pick_and_reserve", [](const FormCall& to) {
+    add("reserved_page", "reserved page", [](const FormCall& to) {
       const auto picked = to.checker.pick({Promise::kReserved, to.user, to.all, {&to.id, 1}});
       return picked.reason == Reason::kDone;
     });

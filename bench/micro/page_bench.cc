@@ -62,7 +62,7 @@ ledger::Entry entry_of(std::size_t campaign, std::uint32_t fingerprint) {
           .fingerprint = fingerprint};
 }
 
-enum class PageForm { kCheck, kFirstAllowed, kPickAndReserve };
+enum class PageForm { kCheck, kFirstAllowed, kReservedPage };
 
 void capped(benchmark::State& state, PageForm form) {
   const auto campaigns = static_cast<std::size_t>(state.range(0));
@@ -84,7 +84,7 @@ void capped(benchmark::State& state, PageForm form) {
       case PageForm::kFirstAllowed:
         benchmark::DoNotOptimize(checker->first_allowed("u", ranked, 1));
         break;
-      case PageForm::kPickAndReserve:
+      case PageForm::kReservedPage:
         benchmark::DoNotOptimize(checker->pick({Promise::kReserved, "u", ranked, slot}));
         break;
     }
@@ -95,8 +95,8 @@ BENCHMARK_CAPTURE(capped, FirstAllowed, PageForm::kFirstAllowed)
     ->Name("BM_Capped/first_allowed")
     ->Arg(100)
     ->Arg(1000);
-BENCHMARK_CAPTURE(capped, PickAndReserve, PageForm::kPickAndReserve)
-    ->Name("BM_Capped/pick_and_reserve")
+BENCHMARK_CAPTURE(capped, ReservedPage, PageForm::kReservedPage)
+    ->Name("BM_Capped/reserved_page")
     ->Arg(100)
     ->Arg(1000);
 

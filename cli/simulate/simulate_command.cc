@@ -70,7 +70,7 @@ Result<std::optional<KafkaSource>> kafka_source_of(const CliSettings& settings) 
                                    .answer_within = timeout.value()});
 }
 
-// Of --column NAME=COLUMN.
+// Reads --column NAME=COLUMN.
 Result<CsvLog::ColumnNames> columns_of(const SimulateSettings& simulate) {
   constexpr std::array<std::string_view, 7> kNames{
       "user_id", "campaign_id", "creative_id", "timestamp", "type", "imp_id", "event_id"};

@@ -81,7 +81,7 @@ struct Simulation {
   std::uint64_t pairs = 0;
   Frequencies per_pair{};
   std::uint64_t campaigns = 0;
-  /// Whose dates and times of day the report has.
+  /// The report has this zone's dates and times of day.
   std::string time_zone = "UTC";
   std::shared_ptr<const rules::Zone> zone;
   std::int64_t first_day = 0;          ///< since 1970, local

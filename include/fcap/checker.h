@@ -183,7 +183,7 @@ class FCAP_EXPORT Checker {
   /// The rule set in use; null before the first.
   [[nodiscard]] std::shared_ptr<const RuleSet> rules() const noexcept;
 
-  /// The same for the stored segments; null removes them.
+  /// Does the same for the stored segments; null removes them.
   void set_segments(std::shared_ptr<const SegmentSet> segments) noexcept;
   /// The stored segments in use; null before the first.
   [[nodiscard]] std::shared_ptr<const SegmentSet> segments() const noexcept;

@@ -35,7 +35,7 @@ class ReadOwner {
   virtual void hand_over(AsyncRead& read) noexcept = 0;
   /// The caller has claimed it: gives the answer, and ends it.
   virtual void answer(AsyncRead& read, const ReadOutcome& outcome) noexcept = 0;
-  /// The same where nobody wants the answer.
+  /// Does the same where nobody wants the answer.
   virtual void drop_canceled(AsyncRead& read) noexcept = 0;
   /// It is over. The owner may go before this has returned.
   virtual void forget(AsyncRead& read) noexcept = 0;

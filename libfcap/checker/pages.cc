@@ -105,7 +105,7 @@ std::vector<PagePicks> Pages::batch(std::span<const PageRequest> pages,
   return results;
 }
 
-// Those for which not even an answer could be made.
+// Not even an answer could be made for these.
 void Pages::count_overloaded(std::span<const PageRequest> pages) noexcept {
   for (const PageRequest& page : pages) {
     if (page.promise == Promise::kReserved) {

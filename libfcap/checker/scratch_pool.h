@@ -19,7 +19,7 @@ namespace fcap::checker {
 struct Scratch : PoolNode<Scratch> {
   ledger::Ledger ledger;
   rules::Evaluator evaluator;
-  /// Those of the candidates that a search for picks looks at.
+  /// A search for picks looks at these candidates.
   std::vector<Verdict> verdicts;
   /// Whether the ledger is a replica's.
   bool stale = false;

@@ -86,7 +86,7 @@ class Ledger {
   /// present creative beats an absent one, then the larger hash. An erased entry is not added.
   void merge(const Entry& entry);
 
-  /// The same of a reservation, by its own merge rule: see reservations().
+  /// Does the same for a reservation, by its own merge rule: see reservations().
   void merge(const Reservation& reservation);
 
   /// Adds everything of another ledger, markers and all else included; unknown_frames() stays what

@@ -14,7 +14,7 @@ inline void append_user_key(std::string_view prefix, std::string_view user_id, s
   out.append(prefix).append(":{").append(user_id).append("}");
 }
 
-/// The same in `room`, which the key must fit into, without taking memory.
+/// Writes the same to `room`, which the key must fit into, without taking memory.
 inline std::string_view user_key(std::string_view prefix, std::string_view user_id,
                                  std::span<char> room) noexcept {
   char* end = room.data();

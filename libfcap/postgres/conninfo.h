@@ -11,7 +11,7 @@ namespace fcap::postgres {
 /// Whether libpq can read the string. The error does not show it, since it may hold a password.
 Status check_conninfo(const std::string& conninfo);
 
-/// The same; the error is libpq's own text, which may quote the string.
+/// Does the same; the error is libpq's own text, which may quote the string.
 Status explain_conninfo(const std::string& conninfo);
 
 /// Whether the string holds a password. False for one that libpq cannot read.

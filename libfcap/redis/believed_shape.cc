@@ -13,7 +13,7 @@ Status not_believed(std::string why) {
   return Status::error(StatusCode::kConflict, std::move(why), true);
 }
 
-// Of "name:value\r\n" lines.
+// Reads "name:value\r\n" lines.
 std::optional<std::string_view> info_line(std::string_view lines, std::string_view name) noexcept {
   while (!lines.empty()) {
     const auto end = lines.find("\r\n");

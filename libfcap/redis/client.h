@@ -173,7 +173,7 @@ class Client {
   /// Events before it may be missing for some user, as the writer has recorded it; nullopt: no
   /// event is known to be missing.
   [[nodiscard]] std::optional<Instant> missing_before() const noexcept;
-  /// The same for the users of one slot.
+  /// Does the same for the users of one slot.
   [[nodiscard]] std::optional<Instant> missing_before(std::uint16_t slot) const noexcept;
 
   /// What the writer's configuration lets this process write, and the server's clock.

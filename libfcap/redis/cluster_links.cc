@@ -101,7 +101,7 @@ void ClusterLinks::follow_map(TimePoint now) {
 }
 
 void ClusterLinks::tick(TimePoint now) {
-  needs_service_ = false;
+  needs_tick_ = false;
   follow_map(now);
   // Callbacks may lead to further nodes.
   for (std::size_t i = 0; i < active_.size(); ++i) link(active_[i])->tick(now);
@@ -116,7 +116,7 @@ void ClusterLinks::send_held(TimePoint now) {
 }
 
 void ClusterLinks::send_early() {
-  needs_service_ = true;
+  needs_tick_ = true;
   for (const NodeIndex node : active_) link(node)->send_early();
 }
 

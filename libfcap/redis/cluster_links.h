@@ -35,7 +35,7 @@ class ClusterLinks {
   }
 
   void admit(Request& request, TimePoint now) {
-    needs_service_ = true;
+    needs_tick_ = true;
     reach(request.node, now).admit(request, now);
   }
   /// The node at `answered` has answered a request with a redirect. Notes what that says.
@@ -44,9 +44,9 @@ class ClusterLinks {
   void redirect(const Address& answered, Request* request, std::string_view error);
 
   void tick(TimePoint now);
-  /// Whether requests came after their node's link was serviced: replies that a failing link has
+  /// Whether requests came after their node's link was ticked: replies that a failing link has
   /// read lead to more, for links before it too.
-  [[nodiscard]] bool needs_service() const noexcept { return needs_service_; }
+  [[nodiscard]] bool needs_tick() const noexcept { return needs_tick_; }
   /// What Link's functions of the same names do, for every link.
   [[nodiscard]] bool holds_back() const noexcept;
   void send_held(TimePoint now);
@@ -70,7 +70,7 @@ class ClusterLinks {
   std::vector<std::unique_ptr<Link>> made_;
   std::vector<NodeIndex> active_;
   std::uint64_t shapes_ = 0;  // that were followed
-  bool needs_service_ = false;
+  bool needs_tick_ = false;
   TimePoint retire_at_ = TimePoint::max();  // when it is looked for links of no use again
 };
 

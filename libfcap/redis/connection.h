@@ -34,8 +34,8 @@ class Connection {
   [[nodiscard]] std::string overdue() const;
   /// Closes the socket and forgets all bytes.
   void close() noexcept;
-  /// Closes this one and goes on with the socket of `other`, which is left closed. Of `other`,
-  /// everything must have been sent and read.
+  /// Closes this one and goes on with the socket of `other`, which is left closed.
+  /// Everything of `other` must have been sent and read.
   void take_over(Connection& other) noexcept;
   /// For a forked child: closes its copy of the socket. Whatever the parent's thread was changing
   /// at that moment is left as it is.

@@ -118,7 +118,7 @@ void IoThread::run() {
       if (take_events(false)) continue;
       with_links([](auto& links) { links.send_held(Clock::now()); });
     }
-    if (!links_ || !links_->needs_service()) take_events(true);
+    if (!links_ || !links_->needs_tick()) take_events(true);
   }
   shut_down();
 }

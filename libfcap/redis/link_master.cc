@@ -24,7 +24,7 @@ void Link::resolve() {
   resolver_.resolve(address_, std::move(take));
 }
 
-// Whose certificate is expected.
+// Says whose certificate is expected.
 std::string Link::server_name() const {
   return shared_.sentinels != nullptr ? shared_.sentinels->master_host() : address_.host;
 }

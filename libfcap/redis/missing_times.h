@@ -27,7 +27,7 @@ class MissingTimes {
   [[nodiscard]] std::optional<Instant> latest() const noexcept {
     return instant_of(latest_ms_.load(std::memory_order_relaxed));
   }
-  /// The same of the users of one slot, below 16384.
+  /// Says the same of the users of one slot, below 16384.
   [[nodiscard]] std::optional<Instant> of_slot(std::uint16_t slot) const noexcept;
 
  private:

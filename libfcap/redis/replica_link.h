@@ -69,7 +69,7 @@ class ReplicaLink final : public EventHandler {
   void on_event(bool readable, bool writable, TimePoint now) override;
   /// Finishes everything with kUnavailable, until the next tick().
   void rest(TimePoint now);
-  /// The same for good.
+  /// Does the same for good.
   void shut_down();
   void close_descriptor() noexcept { connection_.abandon(); }
 

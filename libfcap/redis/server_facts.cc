@@ -16,7 +16,7 @@ std::int64_t leading_number(std::string_view text) noexcept {
   return value;
 }
 
-// Of "name:value\r\n" lines.
+// Reads "name:value\r\n" lines.
 std::optional<std::string_view> line_of(std::string_view lines, std::string_view name) noexcept {
   const auto found = lines.find(name);
   if (found == std::string_view::npos) return std::nullopt;

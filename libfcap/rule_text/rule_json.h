@@ -13,14 +13,15 @@ namespace fcap::rule_text {
 /// errors; all of them are reported at once, each with its place.
 Result<RuleSetSpec> parse_rules_json(std::string_view json);
 
-/// The same; where there are mistakes, `sound` gets the rules and campaigns of which id, scope,
-/// target and window could be read, so that RuleSet::build() can tell what else is wrong with them.
+/// Does the same; where there are mistakes, `sound` gets the rules and campaigns of which id,
+/// scope, target and window could be read, so that RuleSet::build() can tell what else is wrong
+/// with them.
 Result<RuleSetSpec> parse_rules_json(std::string_view json, RuleSetSpec& sound);
 
 /// What a rules file calls itself ("name"), for people; empty: nothing.
 std::string name_in_rules_json(std::string_view json);
 
-/// The same object, written; parse_rules_json() of it gives an equal spec.
+/// Writes the same object; parse_rules_json() of it gives an equal spec.
 std::string to_rules_json(const RuleSetSpec& spec);
 
 }  // namespace fcap::rule_text

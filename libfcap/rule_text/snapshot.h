@@ -37,8 +37,8 @@ struct SnapshotView {
 Status write_snapshot(const std::string& path, const SnapshotView& rules);
 Status write_snapshot(const std::string& path, const RuleSetSpec& spec);
 
-/// The same, but a file that holds these very rules is only touched, which tells its readers that
-/// it is still current.
+/// Does the same, but a file that holds these very rules is only touched, which tells its readers
+/// that it is still current.
 Status publish_snapshot(const std::string& path, const SnapshotView& rules);
 
 /// Sets a snapshot's time of modification.

@@ -50,7 +50,7 @@ class SnapshotOutput {
   void text(std::string_view value);
   /// Hands on what is pending, once that is a piece.
   void end_of_record();
-  /// The same, however little it is.
+  /// Does the same, however little it is.
   void flush();
 
   [[nodiscard]] bool failed() const noexcept { return failed_; }

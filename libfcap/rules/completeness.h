@@ -23,7 +23,7 @@ class Completeness {
     return Completeness(now);
   }
 
-  /// The same of a record that was trimmed: Ledger::complete_since().
+  /// Says the same of a record that was trimmed: Ledger::complete_since().
   [[nodiscard]] constexpr Completeness trimmed(
       std::optional<Instant> complete_since) const noexcept {
     // An empty std::optional compares less than any instant.

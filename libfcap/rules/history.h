@@ -88,7 +88,7 @@ struct Timeline {
   EventType type = EventType::kImpression;
   std::span<const Reserved> reserved;  ///< live reservations, in no order
 
-  /// The same without what is only reserved.
+  /// Leaves out what is only reserved.
   [[nodiscard]] Timeline confirmed() const noexcept {
     Timeline timeline = *this;
     timeline.reserved = {};

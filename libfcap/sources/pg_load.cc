@@ -150,7 +150,7 @@ class TableReader {
     }
   }
 
-  // Those of campaigns that are not there.
+  // Refuses those of campaigns that are not there.
   void refuse_memberships_before(const std::optional<std::string_view>& campaign_id) {
     for (; !memberships_.at_end() && (!campaign_id || memberships_.campaign_id() < *campaign_id);
          memberships_.next()) {

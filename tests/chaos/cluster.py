@@ -14,7 +14,7 @@ SLOTS = 16384
 
 
 class Line(collections.namedtuple("Line", "id port flags ranges moving")):
-    """Of CLUSTER NODES."""
+    """A line of CLUSTER NODES."""
 
     def slots(self):
         found = set()

@@ -142,7 +142,7 @@ class Expected:
         self.events = 0
 
     def add(self, message, oldest, newest):
-        """Of events outside of these instants none may count."""
+        """No event outside of these instants may count."""
         try:
             found = history.decoded(message.value)
         except (history.NoEvent, history.Nobodys):

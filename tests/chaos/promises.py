@@ -186,7 +186,7 @@ class Promises:
             self.differs("repetitions that gave another answer", f"{call}, first {first}")
 
     def judge_count(self, identity, earlier, call):
-        """Of a grant that nothing explains but the rules, and of a refusal."""
+        """Judges a grant that nothing explains but the rules, and a refusal."""
         others = self.campaigns[call.user, call.campaign] - {identity}
         if call.reason == "done" and call.outcome == "allowed":
             if any(before.may_last_until() > call.began for before in earlier):

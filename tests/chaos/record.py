@@ -16,7 +16,7 @@ class Malformed(Exception):
 
 
 def id_hash(text):
-    """Of a campaign or creative; 0 where there is none."""
+    """The hash of a campaign's or creative's id; 0 where there is none."""
     data = text.encode()
     return (XXH3(data, len(data)) & (1 << 48) - 1) or 1 if data else 0
 

@@ -64,7 +64,7 @@ class Redis:
 
 
 def slot_of(user):
-    """Of a user's record in a Redis Cluster."""
+    """The slot of a user's record in a Redis Cluster."""
     return binascii.crc_hqx(user.encode(), 0) % 16384
 
 

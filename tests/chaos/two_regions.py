@@ -69,7 +69,7 @@ class Client:
         self.answers.put(None)
 
     def capped(self, user):
-        """Of its first campaign; an answer without the history does not count."""
+        """Whether its first campaign is capped; an answer without the history does not count."""
         until = time.monotonic() + PATIENCE
         while (left := until - time.monotonic()) > 0:
             with contextlib.suppress(BrokenPipeError):  # then it has ended, and no answer comes

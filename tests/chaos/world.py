@@ -215,7 +215,7 @@ class World:
         return self.redis.nodes[:3] if self.sentinel else self.redis.members if self.clustered else [self.redis]
 
     def masters(self):
-        """Of every shard; empty while one is missing."""
+        """The masters of all shards; empty while one is missing."""
         return self.cluster.masters() if self.clustered else [node for node in [self.master()] if node]
 
     def named_masters(self):
@@ -223,7 +223,7 @@ class World:
         return self.cluster.named_masters() if self.clustered else {0: self.named_master()}
 
     def slots_of(self, shard):
-        """Of a cluster; None: every user may be concerned."""
+        """The slots of a cluster's shard; None: every user may be concerned."""
         with contextlib.suppress(RedisError):
             if self.clustered and (master := self.cluster.master(shard)):
                 return self.cluster.own(master).slots()

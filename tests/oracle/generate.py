@@ -327,7 +327,7 @@ class Generator:
     # -- Reservations
 
     def reserved(self, lines, rules):
-        """Of events that there are, of others, and more than one copy of some."""
+        """Reservations of events that there are, of others, and more than one copy of some."""
         events, found = [], []
         for line in lines:
             try:

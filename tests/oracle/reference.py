@@ -136,7 +136,7 @@ class Rule:
         return (self.scope, self.target, self.event_type, self.enforced, self.window.key())
 
     def rank(self):
-        """Of several segment rules of one key the lowest wins."""
+        """The lowest of several segment rules of one key wins."""
         return (math.inf if self.limit is None else self.limit, self.id)
 
 

@@ -21,7 +21,7 @@ class CompactionHook {
     std::size_t length_after_bytes;
     std::size_t appended_bytes;
   };
-  /// The same for a batch's records.
+  /// Does the same for a batch's records.
   virtual void on_users_written(std::span<const Written> written) noexcept {
     for (const Written& one : written) {
       on_user_written(one.key, one.length_after_bytes, one.appended_bytes);

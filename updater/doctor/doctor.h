@@ -16,7 +16,7 @@ namespace fcap::updater {
 
 /// One line per finding: "error    redis     maxmemory-policy is …".
 [[nodiscard]] std::string findings_text(const Findings& findings);
-/// The same as one JSON object.
+/// Says the same as one JSON object.
 [[nodiscard]] std::string findings_json(const Findings& findings);
 
 }  // namespace fcap::updater

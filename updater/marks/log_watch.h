@@ -35,7 +35,8 @@ class LogWatch {
   /// A mark in the store is taken to be about this log, although the messages that it names are
   /// gone. The next mark names them too if no other is known.
   void assume(const LogIdentity& log, std::int64_t start);
-  /// The same of a mark that this process wrote, or of which a look has found this message again.
+  /// Says the same of a mark that this process wrote, or of which a look has found this message
+  /// again.
   void know(const LogIdentity& log, std::int64_t start, std::optional<LogPoint> found_again = {});
   /// A message below the position was read, in a gap.
   void read_in_gap(const LogPoint& point, std::int64_t start);

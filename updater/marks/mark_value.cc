@@ -165,6 +165,13 @@ std::optional<MarkValue> decode_mark(std::string_view text) {
   return mark;
 }
 
+std::string no_mark_text(std::string_view key) {
+  return fmt::format(
+      "{}: the value is no mark of fcap's: it counts as missing, and a mark is written in its "
+      "place; it may be deleted",
+      key);
+}
+
 std::string cluster_word(std::string_view cluster_id) {
   if (is_plain_word(cluster_id)) return std::string(cluster_id);
   return fmt::format("xxh3:{:016x}", XXH3_64bits(cluster_id.data(), cluster_id.size()));

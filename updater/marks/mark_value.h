@@ -90,6 +90,9 @@ struct MarkValue {
 /// nullopt unless `text` is exactly what encode_mark() writes.
 [[nodiscard]] std::optional<MarkValue> decode_mark(std::string_view text);
 
+/// What the log says of a value at a mark's key that decode_mark() does not read.
+[[nodiscard]] std::string no_mark_text(std::string_view key);
+
 /// A cluster's id as a mark holds it: the id itself, or its hash if it is too long or has bytes
 /// other than visible ASCII.
 [[nodiscard]] std::string cluster_word(std::string_view cluster_id);

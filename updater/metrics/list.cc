@@ -62,9 +62,10 @@ constexpr std::array kList = {
     MetricInfo{"commit_failures_total", &M::commit_failures,
                "Commits that failed; the next one covers them."},
     MetricInfo{"offset_resets_total", &M::offset_resets,
-               "How often the broker no longer had messages that were to be read, or to be read "
-               "again. Investigate any increase: they may have expired, and their events are "
-               "missing for good."},
+               "How often the broker no longer had messages that were to be read at a start, after "
+               "a pause, or again. Investigate any increase: they may have expired, and their "
+               "events are missing for good. Messages that expire while their partition is being "
+               "read are only logged."},
     MetricInfo{"log_unverified_total", &M::log_unverified,
                "Partitions whose log was assumed to be the one read before, although every message "
                "that would identify it is gone."},

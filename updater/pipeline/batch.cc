@@ -1,7 +1,5 @@
 #include "updater/pipeline/batch.h"
 
-#include <fmt/format.h>
-
 #include "updater/pipeline/store_failure.h"
 #include "updater/process/invariant.h"
 
@@ -143,11 +141,8 @@ void Batch::close_round() noexcept {
 
 std::string Batch::sample_failure() const {
   if (failed_writes_ == 0) return {};
-  const StoreCode code = slots_[failed_write_].code;
-  std::string why = describe_failure(code, failure_text_);
-  // The key matters only where the server refused it. Otherwise the log names no user.
-  if (code != StoreCode::kServerError) return why;
-  return fmt::format("{}: {}", writes.key(failed_write_), why);
+  // Without the key: the log and /readyz name no user.
+  return describe_failure(slots_[failed_write_].code, failure_text_);
 }
 
 std::size_t Batch::weight_bytes() const noexcept {

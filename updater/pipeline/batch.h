@@ -156,7 +156,7 @@ class Batch final : public BatchMessages, private StoreListCompletion {
   [[nodiscard]] bool timed_out() const noexcept {
     return failed_writes_ > 0 && slots_[failed_write_].code == StoreCode::kTimeout;
   }
-  /// Why one of the last round's failed writes failed, and, if it was refused, its key.
+  /// Why one of the last round's failed writes failed.
   [[nodiscard]] std::string sample_failure() const;
 
   /// The record's length after write `i`, once it is done.

@@ -178,9 +178,12 @@ void BatchWriter::give_up_refused(Batch& batch) {
     if (refused_before_.size() >= kRememberedMax) refused_before_.clear();
     const bool is_new = refused_before_.insert(batch.writes.hash(refused.write)).second;
     if (!is_new || !log_) continue;
+    // Without the key, which names a user: the dead letter has it.
+    const kafka::PartitionOffset& at = batch.positions[refused.write];
     log_(LogLevel::kError,
-         fmt::format("{}: Redis refuses the append; its events become dead letters: {}",
-                     batch.writes.key(refused.write), refused.why));
+         fmt::format("partition {}, offset {}: Redis refuses the append to the user's key; the "
+                     "events become a dead letter: {}",
+                     at.partition, at.offset, refused.why));
   }
 }
 

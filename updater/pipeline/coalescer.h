@@ -78,7 +78,7 @@ class Coalescer {
   void for_each_user(Visit&& visit) {
     for (std::size_t i = 0; i < users_.size(); ++i) visit_user(i, visit);
   }
-  /// The same for one of them, `i` below users().
+  /// Does the same for one of them, `i` below users().
   template <typename Visit>
   void visit_user(std::size_t i, Visit&& visit) {
     gather(users_[i]);
@@ -89,7 +89,7 @@ class Coalescer {
   void finish(WriteSet& out) {
     finish(out, [](std::size_t, auto&, auto&) {});
   }
-  /// The same for what `filter(user, entries, erased_until)` leaves of each user's entries and
+  /// Does the same for what `filter(user, entries, erased_until)` leaves of each user's entries and
   /// erasure; a user for whom nothing is left becomes no write.
   template <typename Filter>
   void finish(WriteSet& out, Filter&& filter) {

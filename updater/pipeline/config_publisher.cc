@@ -65,7 +65,7 @@ ConfigPublisher::~ConfigPublisher() = default;
 void ConfigPublisher::tick(Clock::time_point now, Instant wall_now) {
   now_ = now;
   wall_now_ = wall_now;
-  tick();
+  ask_if_due();
   note_connection();
 }
 
@@ -76,7 +76,7 @@ void ConfigPublisher::note_connection() {
   if (connection_) known_of_ = connection_();
 }
 
-void ConfigPublisher::tick() {
+void ConfigPublisher::ask_if_due() {
   if (call_) {
     if (!call_->ended.load(std::memory_order_acquire)) return;
     const std::shared_ptr<ConfigOperation> ended = std::exchange(call_, nullptr);

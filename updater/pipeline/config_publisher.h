@@ -37,7 +37,7 @@ class ConfigPublisher {
   /// As Store::CompareAndSet::connection_epoch of the key.
   using Connection = std::function<std::uint64_t()>;
 
-  /// Whose statements these are.
+  /// Says whose statements these are.
   struct Reader {
     std::string group_id;
     std::string topic;
@@ -69,7 +69,7 @@ class ConfigPublisher {
  private:
   class ConfigOperation;
 
-  void tick();
+  void ask_if_due();
   void note_connection();
   void on_answer(const ConfigOperation& call);
   using Missing = redis::ConfigRecord::MissingBefore;

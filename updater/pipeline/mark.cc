@@ -42,9 +42,11 @@ void Mark::complete(const StoreOutcome& outcome) noexcept {
 Mark::MarkOutcome Mark::take_read() {
   found_text_.reset();
   found_.reset();
+  no_mark_ = false;
   if (code_ == StoreCode::kOk) {
     found_text_ = record_;
     found_ = decode_mark(record_);
+    no_mark_ = !found_;
     // A cluster's shard was copied to here: the mark speaks for some of the users only.
     if (found_ && found_->shard) found_.reset();
     return MarkOutcome::kRead;

@@ -61,6 +61,10 @@ class Mark final : public StoreCompletion {
 
   using Value = std::optional<MarkValue>;
   [[nodiscard]] const Value& found() const noexcept { return found_; }
+  /// The mark's key, if the last read has found a value there that is no mark; empty: it has not.
+  [[nodiscard]] std::string_view key_of_no_mark() const noexcept {
+    return no_mark_ ? key_ : std::string_view{};
+  }
   [[nodiscard]] const Value& confirmed() const noexcept { return confirmed_; }
   [[nodiscard]] const Value& attempted() const noexcept { return attempted_; }
   /// Why the operation that ended last has failed, if it has.
@@ -85,6 +89,7 @@ class Mark final : public StoreCompletion {
   Value attempted_;
   std::optional<std::string> found_text_;
   Value found_;
+  bool no_mark_ = false;
 
   // Written by complete(), read when nothing is pending.
   StoreCode code_ = StoreCode::kOk;

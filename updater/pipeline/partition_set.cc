@@ -265,6 +265,9 @@ void PartitionSet::after_mark(std::int32_t id, Partition& p, Mark::MarkOutcome o
     case Mark::MarkOutcome::kNothing:
       return;
     case Mark::MarkOutcome::kRead:
+      if (!p.mark->key_of_no_mark().empty() && !std::exchange(p.no_mark_said, true)) {
+        report(LogLevel::kWarning, no_mark_text(p.mark->key_of_no_mark()));
+      }
       if (p.phase != PartitionPhase::kChecking) return;
       // If the store was reconnected during the read, it is read once more.
       if (p.epoch == epoch_() || !p.positioned) finish_check(id, p, now);
@@ -296,7 +299,8 @@ void PartitionSet::after_mark(std::int32_t id, Partition& p, Mark::MarkOutcome o
   }
 }
 
-void PartitionSet::act(std::int32_t id, Partition& p, Clock::time_point now, Instant wall_now) {
+void PartitionSet::tick_partition(std::int32_t id, Partition& p, Clock::time_point now,
+                                  Instant wall_now) {
   // An answer from before a reconnection says nothing about the present server.
   after_mark(id, p, p.mark->poll(p.operation_epoch == epoch_()), now);
   if (p.phase != PartitionPhase::kChecking && p.epoch != epoch_()) start_check(p);
@@ -335,7 +339,7 @@ void PartitionSet::write_mark(Partition& p, std::int64_t offset, Clock::time_poi
 void PartitionSet::tick(Clock::time_point now, Instant wall_now) {
   take_looks(now);
   for (auto& [id, p] : partitions_) {
-    act(id, p, now, wall_now);
+    tick_partition(id, p, now, wall_now);
   }
   source_->ask(to_ask_);
   for (const std::int32_t id : to_ask_) partitions_.at(id).asked = OffsetQuery::kYes;

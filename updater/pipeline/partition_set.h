@@ -258,6 +258,7 @@ class PartitionSet {
   struct Partition {
     explicit Partition(std::unique_ptr<Mark> own) : mark(std::move(own)) {}
     OwnMark mark;
+    bool no_mark_said = false;  // that something else stands at the mark's key
     PartitionPhase phase = PartitionPhase::kChecking;
     bool positioned = false;  // whether `tracker` says where reading is
     OffsetQuery asked = OffsetQuery::kNo;
@@ -355,7 +356,7 @@ class PartitionSet {
   std::optional<Result<LogBounds>> answer_of(std::int32_t id, Partition& p);
   std::optional<LogBounds> bounds_of(std::int32_t id, Partition& p, Clock::time_point now);
   void after_mark(std::int32_t id, Partition& p, Mark::MarkOutcome outcome, Clock::time_point now);
-  void act(std::int32_t id, Partition& p, Clock::time_point now, Instant wall_now);
+  void tick_partition(std::int32_t id, Partition& p, Clock::time_point now, Instant wall_now);
   void failed(std::int32_t id, Partition& p, Clock::time_point now, std::string why);
   void recovered(Partition& p);
   void write_mark(Partition& p, std::int64_t offset, Clock::time_point now, Instant wall_now);

@@ -369,7 +369,7 @@ std::size_t ShardTurns::shards_away() const {
 void ShardTurns::tick(Clock::time_point now, Instant wall_now) {
   follow_nodes(now);
   if (!partitions_.empty()) {
-    for (auto& [node, shard] : shards_) tick(node, shard, now, wall_now);
+    for (auto& [node, shard] : shards_) tick_shard(node, shard, now, wall_now);
   }
   const bool some_slots =
       std::ranges::any_of(shards_, [](const auto& it) { return !it.second.mapped.empty(); });
@@ -378,8 +378,8 @@ void ShardTurns::tick(Clock::time_point now, Instant wall_now) {
   hurry_ = false;
 }
 
-void ShardTurns::tick(const std::string& node, ShardInTurn& shard, Clock::time_point now,
-                      Instant wall_now) {
+void ShardTurns::tick_shard(const std::string& node, ShardInTurn& shard, Clock::time_point now,
+                            Instant wall_now) {
   if (shard.call) {
     if (!shard.call->ended()) return;
     const std::shared_ptr<NodeCall> call = std::exchange(shard.call, nullptr);

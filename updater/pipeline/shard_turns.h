@@ -48,8 +48,9 @@ struct ShardedPartition {
   std::int64_t position = 0;  ///< everything below it is done or given up
   LogIdentity log;            ///< what a mark of this position says of the log
   std::map<std::string, MarksInShard> places = {};  ///< by node
-  bool known = false;      ///< the marks of all shards were read, at one time or another
-  bool committed = false;  ///< the group had committed an offset of it
+  bool known = false;         ///< the marks of all shards were read, at one time or another
+  bool committed = false;     ///< the group had committed an offset of it
+  bool no_mark_said = false;  ///< that something else stands at a mark's key
   /// Since when Kafka has not said whether the log of some mark is the one that is being read.
   std::optional<Clock::time_point> asking_since = {};
   /// Kafka's answer has taken too long (the partition may have no leader): the other partitions are
@@ -192,7 +193,8 @@ class ShardTurns {
   [[nodiscard]] bool steady(const ShardedPartition& partition, const std::string& node,
                             const ShardInTurn& shard) const;
   [[nodiscard]] std::vector<const ShardedPartition*> witnesses() const;
-  void tick(const std::string& node, ShardInTurn& shard, Clock::time_point now, Instant wall_now);
+  void tick_shard(const std::string& node, ShardInTurn& shard, Clock::time_point now,
+                  Instant wall_now);
   void take_answers(const std::string& node, ShardInTurn& shard, const NodeCall& call,
                     Clock::time_point now, Instant wall_now);
   void lose(const std::string& node, ShardInTurn& shard, Clock::time_point now, std::string why);

@@ -156,6 +156,9 @@ void ShardTurns::settle_read(std::int32_t id, ShardedPartition& p, const std::st
   for (const auto& [slot, text] : place.texts) {
     const auto mark = decode_mark(text);
     if (mark && mark->shard) found.push_back(without_log(*mark));
+    if (!mark && !std::exchange(p.no_mark_said, true)) {
+      report(LogLevel::kWarning, no_mark_text(key(slot, p)));
+    }
   }
   const auto own = mark_of_shard(shard.look.self, found);
   place.unanswered = false;

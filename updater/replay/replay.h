@@ -40,7 +40,7 @@ struct ReplayOptions {
   std::optional<Instant> to_time;
   std::optional<std::int64_t> from_offset;
   std::optional<std::int64_t> to_offset;
-  /// The same of single partitions, which must be among those that are replayed.
+  /// Says the same of single partitions, which must be among those that are replayed.
   std::map<std::int32_t, std::int64_t> from_offsets;
   std::map<std::int32_t, std::int64_t> to_offsets;
   /// Continues where an earlier replay of this group ended, if that is later.
@@ -176,7 +176,7 @@ class Replay {
 [[nodiscard]] std::string progress_line(const ReplayProgress& progress);
 /// The end, in a few lines for people.
 [[nodiscard]] std::string summary_text(const ReplaySummary& summary);
-/// The same as one JSON object.
+/// Says the same as one JSON object.
 [[nodiscard]] std::string summary_json(const ReplaySummary& summary);
 
 }  // namespace fcap::updater

@@ -61,7 +61,7 @@ void RedisWatch::report(LogLevel level, const std::string& text) const {
 
 void RedisWatch::tick(Clock::time_point now) {
   follow_nodes();
-  for (auto& [address, server] : servers_) tick(address, server, now);
+  for (auto& [address, server] : servers_) tick_server(address, server, now);
 }
 
 // The only server, or the masters of a cluster as the slot map has them.
@@ -80,7 +80,8 @@ void RedisWatch::follow_nodes() {
   for (const redis::ClusterShard& shard : shards) servers_.try_emplace(shard.address);
 }
 
-void RedisWatch::tick(const std::string& address, WatchedServer& server, Clock::time_point now) {
+void RedisWatch::tick_server(const std::string& address, WatchedServer& server,
+                             Clock::time_point now) {
   if (server.question) {
     if (!server.question->ended.load(std::memory_order_acquire)) return;
     note_answer(address, server, *std::exchange(server.question, nullptr));

@@ -52,7 +52,7 @@ class RedisWatch {
   };
 
   void follow_nodes();
-  void tick(const std::string& address, WatchedServer& server, Clock::time_point now);
+  void tick_server(const std::string& address, WatchedServer& server, Clock::time_point now);
   void note_answer(const std::string& address, WatchedServer& server, const InfoQuestion& question);
   void report(LogLevel level, const std::string& text) const;
 

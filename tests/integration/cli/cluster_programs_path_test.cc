@@ -10,15 +10,12 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "ledger/encode.h"
-#include "ledger/ids.h"
-#include "ledger/user_key.h"
+#include "support/append_event.h"
 #include "support/cluster_test.h"
 #include "support/expected_ledgers.h"
 #include "support/kafka_broker.h"
 #include "support/process.h"
 #include "support/shipped_account.h"
-#include "support/store_calls.h"
 #include "test_paths.h"
 
 namespace fcap {
@@ -49,18 +46,7 @@ MadeEvent shown(const std::string& user) {
 
 // Counts an event, as the updater does.
 void write(Store& store, const MadeEvent& event) {
-  const ledger::Entry entry{.time = event.time,
-                            .campaign = ledger::id_hash(event.campaign_id),
-                            .creative = 0,
-                            .type = EventType::kImpression,
-                            .fingerprint = ledger::fingerprint(event.event_id)};
-  std::string bytes;
-  ledger::append_entries({&entry, 1}, bytes);
-  std::string key;
-  ledger::user_key("fcap", event.user_id, key);
-  const auto done =
-      testing::StoreCalls(store).append(key, bytes, event.time + std::chrono::days(1));
-  EXPECT_EQ(done.code, StoreCode::kOk) << done.text;
+  testing::append_event(store, event, event.time + std::chrono::days(1));
 }
 
 class CommandOnCluster : public testing::ClusterTest {

@@ -6,14 +6,11 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "ledger/encode.h"
-#include "ledger/ids.h"
-#include "ledger/user_key.h"
+#include "support/append_event.h"
 #include "support/cluster_test.h"
 #include "support/expected_ledgers.h"
 #include "support/process.h"
 #include "support/shipped_account.h"
-#include "support/store_calls.h"
 #include "test_paths.h"
 
 namespace fcap {
@@ -58,21 +55,11 @@ class UpdaterSweepCluster : public ::testing::Test {
 
   // Each event is an entry of its own, as the updater appends it.
   void append_to(const std::vector<std::string>& users) {
-    std::string key;
     for (const std::string& user : users) {
-      ledger::user_key("fcap", user, key);
       for (std::size_t i = 0; i < kEventsPerUser; ++i) {
         MadeEvent event = maker_.next();
         event.user_id = user;
-        const ledger::Entry entry{.time = event.time,
-                                  .campaign = ledger::id_hash(event.campaign_id),
-                                  .creative = 0,
-                                  .type = EventType::kImpression,
-                                  .fingerprint = ledger::fingerprint(event.event_id)};
-        std::string bytes;
-        ledger::append_entries({&entry, 1}, bytes);
-        const auto done = testing::StoreCalls(*store_).append(key, bytes, event.time + kRetention);
-        ASSERT_EQ(done.code, StoreCode::kOk) << done.text;
+        testing::append_event(*store_, event, event.time + kRetention);
         expected_.add(event);
       }
     }

@@ -8,13 +8,10 @@
 
 #include <fcap/redis_options.h>
 
-#include "ledger/encode.h"
-#include "ledger/ids.h"
-#include "ledger/user_key.h"
+#include "support/append_event.h"
 #include "support/expected_ledgers.h"
 #include "support/process.h"
 #include "support/redis_test.h"
-#include "support/store_calls.h"
 #include "test_paths.h"
 
 namespace fcap {
@@ -40,19 +37,9 @@ class UpdaterSweep : public testing::RedisTest {
 
   // An entry of its own in the user's record, as the updater appends it.
   void append(const MadeEvent& event) {
-    const ledger::Entry entry{.time = event.time,
-                              .campaign = ledger::id_hash(event.campaign_id),
-                              .creative = 0,
-                              .type = EventType::kImpression,
-                              .fingerprint = ledger::fingerprint(event.event_id)};
-    std::string bytes;
-    ledger::append_entries({&entry, 1}, bytes);
-    std::string key;
-    ledger::user_key("fcap", event.user_id, key);
-    Instant& newest = newest_[key];
+    Instant& newest = newest_[event.user_id];
     newest = std::max(newest, event.time);
-    EXPECT_EQ(testing::StoreCalls(*store_).append(key, bytes, newest + kRetention).code,
-              StoreCode::kOk);
+    testing::append_event(*store_, event, newest + kRetention);
   }
 
   void append_some(std::size_t count) {

@@ -44,8 +44,7 @@ class BatchWriterTest : public ::testing::Test {
       event.campaign_id = "c";
       event.event_id = id;
       event.time = instant_from_ms(1'700'000'000'000);
-      coalescer_.add(event);
-      ++batch.events;
+      batch.take(event, {7, 100 + i}, coalescer_);
     }
     coalescer_.finish(batch.writes);
     return batch;
@@ -64,7 +63,9 @@ class BatchWriterTest : public ::testing::Test {
   FaultStore store_;
   Hook hook_;
   Metrics metrics_;
-  BatchWriter writer_{store_, &hook_, WriteOptions{}, metrics_, {}};
+  std::string log_;
+  BatchWriter writer_{store_, &hook_, WriteOptions{}, metrics_,
+                      [this](LogLevel, std::string_view text) { log_ += text; }};
   Coalescer coalescer_{{"p", milliseconds{1000}}};
   BatchWriter::Clock::time_point now_ = BatchWriter::Clock::now();
   int made_ = 0;
@@ -244,7 +245,7 @@ TEST_F(KnowingWriterTest, WhereOnlyTheExpiryFailedNothingIsAppendedAgain) {
   EXPECT_TRUE(done.empty());
   const std::size_t bytes = store_.records().at("p:{u0}").bytes.size();
   EXPECT_NE(knowing_.trouble().find("NOPERM"), std::string::npos);
-  EXPECT_NE(knowing_.trouble().find("p:{u"), std::string::npos) << "it names a key";
+  EXPECT_EQ(knowing_.trouble().find("u0"), std::string::npos) << "it names no user";
   store_.refuse_expiries = false;
   tick();
   EXPECT_EQ(knowing_.batches_in_flight(), 0U);
@@ -306,7 +307,7 @@ TEST_F(KnowingWriterTest, AnExpiryOfAnEarlierConnectionIsNotKnownAfterARetry) {
   EXPECT_GT(store_.records().at("p:{u0}").expire_at, Instant{});
 }
 
-TEST_F(BatchWriterTest, AKeyThatIsRefusedIsNamedAndTheRestOfItsBatchGoesOn) {
+TEST_F(BatchWriterTest, AKeyThatIsRefusedIsGivenUpAndTheRestOfItsBatchGoesOn) {
   store_.refused_key = "p:{u1}";
   store_.refusal = "WRONGTYPE Operation against a key holding the wrong kind of value";
   writer_.submit(filled(3));
@@ -315,6 +316,8 @@ TEST_F(BatchWriterTest, AKeyThatIsRefusedIsNamedAndTheRestOfItsBatchGoesOn) {
   ASSERT_EQ(done[0]->refused().size(), 1U);
   EXPECT_EQ(done[0]->writes.key(done[0]->refused()[0].write), "p:{u1}");
   EXPECT_EQ(done[0]->refused()[0].why, store_.refusal);
+  EXPECT_NE(log_.find("partition 7, offset 101: "), std::string::npos) << log_;
+  EXPECT_EQ(log_.find("u1"), std::string::npos) << log_;
   EXPECT_EQ(store_.records().size(), 2U);
   EXPECT_EQ(hook_.calls.size(), 2U);
   EXPECT_FALSE(writer_.failing());

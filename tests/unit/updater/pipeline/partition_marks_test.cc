@@ -32,10 +32,17 @@ TEST_F(PartitionMarks, WhatLiesBehindTheFirstGapOfAMarkIsReadAgain) {
 TEST_F(PartitionMarks, AMarkThatIsNoNumberCountsAsMissing) {
   store_.records()[key(0)].bytes = "rubbish";
   EXPECT_EQ(assign(), 10);
+  ASSERT_FALSE(said_.empty());
+  EXPECT_TRUE(said_[0].starts_with(key(0) + ": ")) << said_[0];
+  EXPECT_NE(said_[0].find("no mark of fcap's"), std::string::npos) << said_[0];
   set_.complete(take(10, 20));
   tick();
   tick();
   EXPECT_EQ(mark(), "20");
+  said_.clear();
+  store_.records()[key(0)].bytes = "rubbish";
+  settle();
+  for (const std::string& line : said_) EXPECT_EQ(line.find("no mark of"), std::string::npos);
 }
 
 TEST_F(PartitionMarks, AMarkOfAClustersShardCountsAsMissing) {

@@ -92,6 +92,18 @@ class ShardTurnsTest : public ::testing::Test {
   ShardTurns::Clock::time_point now_ = ShardTurns::Clock::now();
 };
 
+TEST_F(ShardTurnsTest, AValueThatIsNoMarkIsNamedOnce) {
+  const std::string key = cluster_.put_in_place_of_mark("rubbish");
+  ShardedPartition& partition = add_partition();
+  turn_until([&] { return turns_.ready(partition); });
+  EXPECT_EQ(times_said(key + ": the value is no mark of fcap's"), 1);
+  come_to_rest();
+  cluster_.empty_all();
+  cluster_.put_in_place_of_mark("rubbish");
+  turn_until([&] { return !cluster_.records(1).empty() && turns_.ready(partition); });
+  EXPECT_EQ(times_said("no mark of fcap's"), 0) << "it was said";
+}
+
 TEST_F(ShardTurnsTest, EachShardThatLosesItsMarkCountsAlsoIfAllLoseTheSame) {
   ShardedPartition& partition = add_partition();
   come_to_rest();

@@ -71,8 +71,15 @@ class ScriptedCluster {
                   .serial = serial,
                   .places = {kPlace},
                   .slots = SlotSet(slots_of(0).first, slots_of(0).second)};
+    put_in_place_of_mark(encode_mark(mark));
+  }
+  /// Puts any bytes where put_others_mark() puts a mark, whose key it gives.
+  std::string put_in_place_of_mark(const std::string& bytes) {
+    const std::string key =
+        "p:!mark:{" + redis::tag_of_slot(ShardTurns::kPlaceEvery - 1) + "}:g:t:0";
     const std::lock_guard lock(mutex_);
-    of(0).records["p:!mark:{" + redis::tag_of_slot(kPlace) + "}:g:t:0"] = encode_mark(mark);
+    of(0).records[key] = bytes;
+    return key;
   }
   /// It changes its mark, to `next` of it, before each time that the mark is read.
   void change_others_mark(std::function<MarkValue(const MarkValue& before)> next) {

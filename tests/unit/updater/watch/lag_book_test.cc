@@ -26,7 +26,7 @@ LagBook book_of(const std::vector<PartitionDone>& done, bool joined = true) {
 
 TEST(LagBook, LagIsWhatIsNotDoneOfEachPartition) {
   LagBook book = book_of({{0, 100}, {1, 95}});
-  // Of 1 it was heard of before.
+  // Partition 1 was heard of before.
   book.set_ends({{0, 130}, {1, 90}, {7, 1000}}, kNow);
   EXPECT_EQ(book.lag(kNow).messages, 30);
   EXPECT_THAT(book.lag(kNow).by_partition, ElementsAre(Pair(0, 30), Pair(1, 0)));

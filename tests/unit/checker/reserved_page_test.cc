@@ -11,11 +11,11 @@
 #include "reserving_store.h"
 
 namespace fcap::checker_test {
-namespace pick_and_reserve_test {
+namespace reserved_page_test {
 
-class PickAndReserve : public ::testing::Test {
+class ReservedPage : public ::testing::Test {
  protected:
-  PickAndReserve() {
+  ReservedPage() {
     CheckerOptions options = patient_options();
     options.store = store_;
     options.clock = [this] { return now_; };
@@ -48,7 +48,7 @@ class PickAndReserve : public ::testing::Test {
   std::unique_ptr<Checker> checker_;
 };
 
-TEST_F(PickAndReserve, FillsTheSlotsInRankOrderWithOneExchange) {
+TEST_F(ReservedPage, FillsTheSlotsInRankOrderWithOneExchange) {
   const PagePicks picks = pick({"s1", "s2"});
   EXPECT_EQ(indices(picks), (Indices{0, 1}));
   EXPECT_EQ(picks.reason, Reason::kDone);
@@ -58,14 +58,14 @@ TEST_F(PickAndReserve, FillsTheSlotsInRankOrderWithOneExchange) {
   EXPECT_EQ(indices(pick({"s3", "s4"})), (Indices{2, -1}));
 }
 
-TEST_F(PickAndReserve, CountsItsOwnPicks) {
+TEST_F(ReservedPage, CountsItsOwnPicks) {
   Rule user = sliding_rule("user-daily", "", 2);
   user.scope = Scope::kUser;
   rules({user});
   EXPECT_EQ(indices(pick({"s1", "s2", "s3"})), (Indices{0, 1, -1}));
 }
 
-TEST_F(PickAndReserve, ARepetitionGivesTheFirstAnswer) {
+TEST_F(ReservedPage, ARepetitionGivesTheFirstAnswer) {
   pick({"s1", "s2"});
   now_ += 1min;
   // Even if the ranking is another one by now.
@@ -76,7 +76,7 @@ TEST_F(PickAndReserve, ARepetitionGivesTheFirstAnswer) {
   EXPECT_EQ(again.picks[0].expires, now_ + 14min);
 }
 
-TEST_F(PickAndReserve, AskedAgainWithOtherCandidatesItKeepsItsPicks) {
+TEST_F(ReservedPage, AskedAgainWithOtherCandidatesItKeepsItsPicks) {
   const std::vector<Candidate> others = {{"c3"}, {"c4"}};
   pick({"s1", "s2"});
   const std::string before = store_->record("u");
@@ -95,7 +95,7 @@ TEST_F(PickAndReserve, AskedAgainWithOtherCandidatesItKeepsItsPicks) {
   EXPECT_EQ(indices(pick({"s2"}, {{"c4"}})), (Indices{-1})) << "one slot and one candidate, too";
 }
 
-TEST_F(PickAndReserve, AnImpressionUnderASlotsIdStaysItsPickToo) {
+TEST_F(ReservedPage, AnImpressionUnderASlotsIdStaysItsPickToo) {
   ASSERT_TRUE(checker_->hard({HardCall::kRecord, {"u", {"c9"}, "s1"}}).allowed);
   const PagePicks picks = pick({"s1"});
   EXPECT_EQ(indices(picks), (Indices{-1}));
@@ -104,7 +104,7 @@ TEST_F(PickAndReserve, AnImpressionUnderASlotsIdStaysItsPickToo) {
   EXPECT_EQ(picks.picks[0].expires, std::nullopt);
 }
 
-TEST_F(PickAndReserve, AnotherCreativeOfTheCampaignIsNotTheSlotsPick) {
+TEST_F(ReservedPage, AnotherCreativeOfTheCampaignIsNotTheSlotsPick) {
   pick({"s1"}, {{"c1", "red"}});
   const PagePicks picks = pick({"s1"}, {{"c1", "blue"}, {"c1"}});
   EXPECT_EQ(indices(picks), (Indices{-1}));
@@ -112,39 +112,39 @@ TEST_F(PickAndReserve, AnotherCreativeOfTheCampaignIsNotTheSlotsPick) {
   EXPECT_EQ(indices(pick({"s1"}, {{"c1", "blue"}, {"c1", "red"}})), (Indices{1}));
 }
 
-TEST_F(PickAndReserve, WhatHasExpiredKeepsNoSlot) {
+TEST_F(ReservedPage, WhatHasExpiredKeepsNoSlot) {
   pick({"s1"}, {{"c9"}});
   now_ += 15min;
   EXPECT_EQ(indices(pick({"s1"})), (Indices{0}));
 }
 
-TEST_F(PickAndReserve, OnlySlotsWithoutAPickAreEvaluated) {
+TEST_F(ReservedPage, OnlySlotsWithoutAPickAreEvaluated) {
   pick({"s1"});
   EXPECT_EQ(indices(pick({"s0", "s1", "s2"})), (Indices{1, 0, 2}));
 }
 
-TEST_F(PickAndReserve, AnEventUnderASlotsIdIsItsPick) {
+TEST_F(ReservedPage, AnEventUnderASlotsIdIsItsPick) {
   ASSERT_TRUE(checker_->hard({HardCall::kRecord, {"u", {"c2"}, "s1"}}).allowed);
   const PagePicks picks = pick({"s1", "s2"});
   EXPECT_EQ(indices(picks), (Indices{1, 0}));
   EXPECT_EQ(picks.picks[0].expires, std::nullopt);
 }
 
-TEST_F(PickAndReserve, TheSameCampaignTwiceIsTwoCandidates) {
+TEST_F(ReservedPage, TheSameCampaignTwiceIsTwoCandidates) {
   rules({sliding_rule("c1-daily", "c1", 2)});
   const std::vector<Candidate> ranked = {{"c1", "a"}, {"c1", "b"}, {"c1", "c"}};
   EXPECT_EQ(indices(pick({"s1", "s2", "s3"}, ranked)), (Indices{0, 1, -1}));
   EXPECT_EQ(indices(pick({"s2", "s1"}, ranked)), (Indices{1, 0})) << "by creative";
 }
 
-TEST_F(PickAndReserve, AReleasedIdIsNotPickedAgainForItsCandidate) {
+TEST_F(ReservedPage, AReleasedIdIsNotPickedAgainForItsCandidate) {
   pick({"s1"});
   checker_->hard({HardCall::kRelease, {"u", {"c1"}, "s1"}});
   EXPECT_EQ(indices(pick({"s1"})), (Indices{1}));
   EXPECT_EQ(indices(pick({"s1", "s9"}, {{"c1"}, {"c2"}})), (Indices{1, 0}));
 }
 
-TEST_F(PickAndReserve, AllOrNothingIsWritten) {
+TEST_F(ReservedPage, AllOrNothingIsWritten) {
   store_->lose_answer = ReservingStore::LostAnswer{.is_executed = false};
   const PagePicks first = pick({"s1", "s2"});
   EXPECT_TRUE(first.unknown);
@@ -157,12 +157,12 @@ TEST_F(PickAndReserve, AllOrNothingIsWritten) {
   EXPECT_EQ(third.reason, Reason::kRepeated);
 }
 
-TEST_F(PickAndReserve, WhenTheRecordChangedItChoosesAgain) {
+TEST_F(ReservedPage, WhenTheRecordChangedItChoosesAgain) {
   store_->before_exchange = [this] { checker_->hard({HardCall::kRecord, {"u", {"c1"}, "other"}}); };
   EXPECT_EQ(indices(pick({"s1", "s2"})), (Indices{1, 2}));
 }
 
-TEST_F(PickAndReserve, WhatIsThereIsNamedThoughTheRestCannotBeFilled) {
+TEST_F(ReservedPage, WhatIsThereIsNamedThoughTheRestCannotBeFilled) {
   pick({"s1"});
   store_->missing = now_;
   const PagePicks picks = pick({"s1", "s2"});
@@ -170,18 +170,18 @@ TEST_F(PickAndReserve, WhatIsThereIsNamedThoughTheRestCannotBeFilled) {
   EXPECT_EQ(picks.reason, Reason::kIncomplete);
 }
 
-TEST_F(PickAndReserve, AfterACheckItTakesOneExchange) {
+TEST_F(ReservedPage, AfterACheckItTakesOneExchange) {
   const std::vector<Candidate> ranked = {{"c1"}, {"c2"}};
   const CheckResult check = checker_->check("u", ranked, {.keep_record = true});
   EXPECT_EQ(indices(pick({"s1", "s2"}, ranked, {}, check.token)), (Indices{0, 1}));
   EXPECT_EQ(store_->reads, 0);
 }
 
-TEST_F(PickAndReserve, ACandidateThatCannotBeOneIsPassedOver) {
+TEST_F(ReservedPage, ACandidateThatCannotBeOneIsPassedOver) {
   EXPECT_EQ(indices(pick({"s1", "s2"}, {{""}, {"c1"}, {"c2"}})), (Indices{1, 2}));
 }
 
-TEST_F(PickAndReserve, TheDeadlineIsLookedAtBetweenPicks) {
+TEST_F(ReservedPage, TheDeadlineIsLookedAtBetweenPicks) {
   const PageOptions no_time{.deadline = 0us};
   EXPECT_EQ(indices(pick({"s1"}, {{"c1"}}, no_time)), (Indices{0})) << "one look at the history";
   const std::string before = store_->record("u");
@@ -200,7 +200,7 @@ TEST_F(PickAndReserve, TheDeadlineIsLookedAtBetweenPicks) {
   EXPECT_EQ(store_->record("u"), before);
 }
 
-TEST_F(PickAndReserve, NoSlotsOrNoCandidatesNeedNoStore) {
+TEST_F(ReservedPage, NoSlotsOrNoCandidatesNeedNoStore) {
   const PagePicks no_slots = pick({});
   EXPECT_TRUE(no_slots.picks.empty());
   EXPECT_EQ(no_slots.reason, Reason::kRepeated) << "nothing was left to be written";
@@ -210,7 +210,7 @@ TEST_F(PickAndReserve, NoSlotsOrNoCandidatesNeedNoStore) {
   EXPECT_EQ(store_->reads + store_->exchanges, 0);
 }
 
-TEST_F(PickAndReserve, EqualIdsAndTooManyAreInvalid) {
+TEST_F(ReservedPage, EqualIdsAndTooManyAreInvalid) {
   EXPECT_EQ(pick({"s1", "s1"}).reason, Reason::kInvalid);
   std::vector<std::string> names;
   for (int i = 0; i < 65; ++i) names.push_back("s" + std::to_string(i));
@@ -218,7 +218,7 @@ TEST_F(PickAndReserve, EqualIdsAndTooManyAreInvalid) {
   EXPECT_EQ(pick(ids).reason, Reason::kInvalid);
 }
 
-TEST_F(PickAndReserve, StopsAt64LiveReservations) {
+TEST_F(ReservedPage, StopsAt64LiveReservations) {
   rules({sliding_rule("c-1", "other", 1)});
   std::vector<std::string> names;
   for (int i = 0; i < 100; ++i) names.push_back("n" + std::to_string(i));
@@ -231,5 +231,5 @@ TEST_F(PickAndReserve, StopsAt64LiveReservations) {
   EXPECT_EQ(std::count(picked.begin(), picked.end(), -1), 6);
 }
 
-}  // namespace pick_and_reserve_test
+}  // namespace reserved_page_test
 }  // namespace fcap::checker_test
