@@ -225,7 +225,7 @@ class Model::Process final : private OffsetSource, private LogLooks {
     options.log_interval = milliseconds{1200};
     options.log_interval_min = milliseconds{60};
     options.gap_min = model.gap_min;
-    options.segment_offsets_max = 25;
+    options.piece_offsets_max = 25;
     return options;
   }
 
@@ -244,8 +244,8 @@ class Model::Process final : private OffsetSource, private LogLooks {
                   ADD_FAILURE() << "everything in the log is an event";
                 },
             .filled =
-                [this](const GapPiece& segment, std::optional<Instant> newest) {
-                  gap_times_.filled(segment.partition, segment.from, newest);
+                [this](const GapPiece& piece, std::optional<Instant> newest) {
+                  gap_times_.filled(piece.partition, piece.from, newest);
                 }};
   }
 

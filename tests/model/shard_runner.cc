@@ -64,10 +64,10 @@ void ShardRunner::settle_live() {
 }
 
 void ShardRunner::fill() {
-  constexpr std::int64_t kSegment = 20;
+  constexpr std::int64_t kPiece = 20;
   if (!fill_) {
-    const auto segment = marks_.segment(position(), kSegment);
-    if (segment) fill_ = Fill{*segment, marks_.stamp(), segment->offsets.from};
+    const auto piece = marks_.piece(position(), kPiece);
+    if (piece) fill_ = Fill{*piece, marks_.stamp(), piece->offsets.from};
     return;
   }
   for (int n = 0; n < 6 && fill_->next < fill_->what.offsets.to; ++n, ++fill_->next) {

@@ -51,7 +51,7 @@ class ShardRunner {
     std::optional<ShardWorld::Ack> ack = {};
     bool tried = false;
   };
-  /// A segment that is being read again.
+  /// A piece that is being read again.
   struct Fill {
     ShardMarks::MissingPiece what;
     std::uint64_t stamp;

@@ -10,7 +10,7 @@
 namespace fcap::updater {
 namespace {
 
-constexpr std::chrono::milliseconds kSegmentAgain{1000};
+constexpr std::chrono::milliseconds kPieceAgain{1000};
 constexpr std::chrono::milliseconds kAskAgain{1000};
 
 Gaps missing_of_all(const ShardMarks& marks) {
@@ -59,63 +59,61 @@ void ClusterPartitionSet::complete_batch(const Batch& batch) {
   }
 }
 
-void ClusterPartitionSet::list_segments(std::vector<GapPiece>& out) const {
+void ClusterPartitionSet::list_pieces(std::vector<GapPiece>& out) const {
   out.clear();
   for (const auto& [id, p] : partitions_) {
     const ShardedPartition* const of_shards = sharded(id);
     if (of_shards == nullptr || p.phase < PartitionPhase::kPlacing) continue;
     if (of_shards->marks.missing().empty()) continue;
-    const auto due = segments_due_.find(id);
-    if (due != segments_due_.end() && Clock::now() < due->second) continue;
-    auto segment =
-        of_shards->marks.segment(p.done_below().value_or(0), options_.segment_offsets_max);
-    if (!segment) continue;
+    const auto due = pieces_due_.find(id);
+    if (due != pieces_due_.end() && Clock::now() < due->second) continue;
+    auto piece = of_shards->marks.piece(p.done_below().value_or(0), options_.piece_offsets_max);
+    if (!piece) continue;
     out.push_back({.partition = id,
                    .fill = p.fill,
                    .epoch = 0,
-                   .from = segment->offsets.from,
-                   .to = segment->offsets.to,
-                   .slots = std::move(segment->slots),
+                   .from = piece->offsets.from,
+                   .to = piece->offsets.to,
+                   .slots = std::move(piece->slots),
                    .stamp = of_shards->marks.stamp()});
   }
 }
 
-bool ClusterPartitionSet::filling(const GapPiece& segment) const {
-  const auto found = partitions_.find(segment.partition);
-  return found != partitions_.end() && found->second.fill == segment.fill;
+bool ClusterPartitionSet::filling(const GapPiece& piece) const {
+  const auto found = partitions_.find(piece.partition);
+  return found != partitions_.end() && found->second.fill == piece.fill;
 }
 
-void ClusterPartitionSet::count_segment(GapPiece& segment, const Batch& batch) {
-  const ShardedPartition* const of_shards = sharded(segment.partition);
+void ClusterPartitionSet::count_piece(GapPiece& piece, const Batch& batch) {
+  const ShardedPartition* const of_shards = sharded(piece.partition);
   if (of_shards != nullptr) {
-    segment.failed |= not_counted(batch, of_shards->marks, segment.stamp);
+    piece.failed |= not_counted(batch, of_shards->marks, piece.stamp);
   }
 }
 
-bool ClusterPartitionSet::segment_done(const GapPiece& segment) {
-  ShardedPartition* const of_shards = turns_.find(segment.partition);
-  if (of_shards == nullptr || !filling(segment)) return false;
-  const SlotSet done = segment.slots - segment.failed;
-  of_shards->marks.filled(done, {segment.from, segment.to}, segment.stamp);
-  if (done != segment.slots) segments_due_[segment.partition] = Clock::now() + kSegmentAgain;
+bool ClusterPartitionSet::piece_done(const GapPiece& piece) {
+  ShardedPartition* const of_shards = turns_.find(piece.partition);
+  if (of_shards == nullptr || !filling(piece)) return false;
+  const SlotSet done = piece.slots - piece.failed;
+  of_shards->marks.filled(done, {piece.from, piece.to}, piece.stamp);
+  if (done != piece.slots) pieces_due_[piece.partition] = Clock::now() + kPieceAgain;
   const Gaps missing = missing_of_all(of_shards->marks);
-  if (missing.empty()) say_filled(segment.partition, partitions_.at(segment.partition));
+  if (missing.empty()) say_filled(piece.partition, partitions_.at(piece.partition));
   // Otherwise something as new is still missing for the users of other slots.
-  return missing.empty() || missing.back().to <= segment.from;
+  return missing.empty() || missing.back().to <= piece.from;
 }
 
-void ClusterPartitionSet::expire(const GapPiece& segment, std::int64_t log_start,
+void ClusterPartitionSet::expire(const GapPiece& piece, std::int64_t log_start,
                                  std::optional<Instant> newest, Instant oldest) {
-  ShardedPartition* const of_shards = turns_.find(segment.partition);
-  if (of_shards == nullptr || !filling(segment)) return;
-  ExpiredEvents events{segment.partition, newest, {}};
+  ShardedPartition* const of_shards = turns_.find(piece.partition);
+  if (of_shards == nullptr || !filling(piece)) return;
+  ExpiredEvents events{piece.partition, newest, {}};
   for (const MissingOffsets::MissingStretch& stretch : of_shards->marks.missing().stretches()) {
     if (!gaps_below(stretch.gaps, log_start).empty()) events.slots |= stretch.slots;
   }
   const Gaps gone = gaps_below(missing_of_all(of_shards->marks), log_start);
   of_shards->marks.expired(log_start);
-  note_expired(segment.partition, partitions_.at(segment.partition), gone, std::move(events),
-               oldest);
+  note_expired(piece.partition, partitions_.at(piece.partition), gone, std::move(events), oldest);
 }
 
 // Shards have lost events of a partition. Asks Kafka where the log begins now, because its answer

@@ -70,7 +70,7 @@ void ClusterPartitionSet::assign(std::vector<PartitionOffset>& partitions) {
 void ClusterPartitionSet::revoke(std::span<const PartitionOffset> partitions) {
   for (const PartitionOffset& at : partitions) {
     turns_.remove(at.partition);
-    segments_due_.erase(at.partition);
+    pieces_due_.erase(at.partition);
     lost_.erase(at.partition);
   }
   PartitionSet::revoke(partitions);

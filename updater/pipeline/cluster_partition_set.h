@@ -38,11 +38,11 @@ class ClusterPartitionSet final : public PartitionSet {
   [[nodiscard]] bool gives_up(std::uint16_t slot) const override { return turns_.away(slot); }
   [[nodiscard]] bool by_slot() const noexcept override { return true; }
 
-  void list_segments(std::vector<GapPiece>& out) const override;
-  [[nodiscard]] bool filling(const GapPiece& segment) const override;
-  void count_segment(GapPiece& segment, const Batch& batch) override;
-  bool segment_done(const GapPiece& segment) override;
-  void expire(const GapPiece& segment, std::int64_t log_start, std::optional<Instant> newest,
+  void list_pieces(std::vector<GapPiece>& out) const override;
+  [[nodiscard]] bool filling(const GapPiece& piece) const override;
+  void count_piece(GapPiece& piece, const Batch& batch) override;
+  bool piece_done(const GapPiece& piece) override;
+  void expire(const GapPiece& piece, std::int64_t log_start, std::optional<Instant> newest,
               Instant oldest) override;
   void list_gap_ends(std::vector<GapEnd>& out) const override;
   void list_compared(std::map<std::int32_t, Clock::time_point>& out) const override;
@@ -72,8 +72,8 @@ class ClusterPartitionSet final : public PartitionSet {
 
   // Mutable only because find() has no const form; sharded() gives nothing that can be changed.
   mutable ShardTurns turns_;
-  std::map<std::uint64_t, LogQuestion> asked_;              // by ticket
-  std::map<std::int32_t, Clock::time_point> segments_due_;  // after one that failed in part
+  std::map<std::uint64_t, LogQuestion> asked_;            // by ticket
+  std::map<std::int32_t, Clock::time_point> pieces_due_;  // after one that failed in part
   struct Lost {
     SlotSet slots;               // of shards that have lost their marks
     Clock::time_point due = {};  // when Kafka is asked what it has no more

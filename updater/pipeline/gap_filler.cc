@@ -82,36 +82,36 @@ GapFiller::~GapFiller() {
 }
 
 bool GapFiller::current(const Batch& batch) const {
-  const auto segment = segments_.find(batch.gap_ticket);
-  return segment != segments_.end() && parts_.partitions->filling(segment->second.what);
+  const auto piece = pieces_.find(batch.gap_ticket);
+  return piece != pieces_.end() && parts_.partitions->filling(piece->second.what);
 }
 
 void GapFiller::written(const Batch& batch) {
-  const auto segment = segments_.find(batch.gap_ticket);
-  if (segment == segments_.end()) return;
-  parts_.partitions->count_segment(segment->second.what, batch);
-  --segment->second.chunks;
+  const auto piece = pieces_.find(batch.gap_ticket);
+  if (piece == pieces_.end()) return;
+  parts_.partitions->count_piece(piece->second.what, batch);
+  --piece->second.chunks;
 }
 
 void GapFiller::await_letter(const Batch& batch, std::int64_t offset) {
-  const auto segment = segments_.find(batch.gap_ticket);
-  if (segment != segments_.end()) segment->second.letters.insert(offset);
+  const auto piece = pieces_.find(batch.gap_ticket);
+  if (piece != pieces_.end()) piece->second.letters.insert(offset);
 }
 
 void GapFiller::letter_arrived(std::int32_t partition, std::int64_t offset) {
-  for (auto& [ticket, segment] : segments_) {
-    if (segment.what.partition != partition) continue;
-    const auto letter = segment.letters.find(offset);
-    if (letter != segment.letters.end()) segment.letters.erase(letter);
+  for (auto& [ticket, piece] : pieces_) {
+    if (piece.what.partition != partition) continue;
+    const auto letter = piece.letters.find(offset);
+    if (letter != piece.letters.end()) piece.letters.erase(letter);
   }
 }
 
 void GapFiller::tick(Clock::time_point now, bool read) {
   drop_passed();
   settle_lookups();
-  finish_segments();
+  finish_pieces();
   if (read) {
-    begin_segments(now);
+    begin_pieces(now);
     while (lookups_.size() < kLookupsMax && take_chunk(now)) {
     }
   }
@@ -124,7 +124,7 @@ void show_gaps(const PartitionSet& partitions, Metrics& metrics) {
 }
 
 void GapFiller::drop_passed() {
-  std::erase_if(segments_, [this](const auto& it) {
+  std::erase_if(pieces_, [this](const auto& it) {
     if (parts_.partitions->filling(it.second.what)) return false;
     parts_.log->stop(it.second.what.partition);
     return true;
@@ -132,35 +132,35 @@ void GapFiller::drop_passed() {
 }
 
 bool GapFiller::being_filled(std::int32_t partition) const {
-  return std::any_of(segments_.begin(), segments_.end(),
+  return std::any_of(pieces_.begin(), pieces_.end(),
                      [partition](const auto& it) { return it.second.what.partition == partition; });
 }
 
-void GapFiller::begin_segments(Clock::time_point now) {
-  parts_.partitions->list_segments(listed_);
-  for (const GapPiece& segment : listed_) {
-    if (segments_.size() >= options_.partitions_max) return;
-    if (being_filled(segment.partition)) continue;
-    const auto wait = not_before_.find(segment.partition);
+void GapFiller::begin_pieces(Clock::time_point now) {
+  parts_.partitions->list_pieces(listed_);
+  for (const GapPiece& piece : listed_) {
+    if (pieces_.size() >= options_.partitions_max) return;
+    if (being_filled(piece.partition)) continue;
+    const auto wait = not_before_.find(piece.partition);
     if (wait != not_before_.end() && now < wait->second) continue;
     const std::uint64_t ticket = ++tickets_;
-    segments_[ticket].what = segment;
-    parts_.log->read(ticket, segment.partition, segment.from, segment.to);
+    pieces_[ticket].what = piece;
+    parts_.log->read(ticket, piece.partition, piece.from, piece.to);
   }
 }
 
 bool GapFiller::take_chunk(Clock::time_point now) {
   const std::size_t most = std::min(room(), kChunkMax);
-  if (most == 0 || segments_.empty()) return false;
+  if (most == 0 || pieces_.empty()) return false;
   const std::optional<GapLog::Chunk> chunk = parts_.log->next_chunk(most);
   if (!chunk) return false;
-  const auto found = segments_.find(chunk->ticket);
-  if (found == segments_.end()) return true;  // passed
-  OpenPiece& segment = found->second;
+  const auto found = pieces_.find(chunk->ticket);
+  if (found == pieces_.end()) return true;  // passed
+  OpenPiece& piece = found->second;
   if (!chunk->failure.empty()) {
     const std::string text =
         fmt::format("partition {}: cannot read the gap from {} to {}; retrying: {}",
-                    segment.what.partition, segment.what.from, segment.what.to, chunk->failure);
+                    piece.what.partition, piece.what.from, piece.what.to, chunk->failure);
     // This happens every second; the first, second, fourth … time is logged.
     const std::uint64_t times = unreadable_.note(text, now);
     if (parts_.report && times > 0) {
@@ -170,31 +170,31 @@ bool GapFiller::take_chunk(Clock::time_point now) {
     give_up(found, now);
     return true;
   }
-  segment.read_to_end = segment.read_to_end || chunk->end;
-  if (chunk->log_start) segment.log_start = chunk->log_start;
+  piece.read_to_end = piece.read_to_end || chunk->end;
+  if (chunk->log_start) piece.log_start = chunk->log_start;
   if (chunk->messages.empty()) {
-    if (segment.read_to_end) tell_expired(segment, std::nullopt);
+    if (piece.read_to_end) tell_expired(piece, std::nullopt);
     return true;
   }
-  if (!std::exchange(segment.begun, true)) {
-    parts_.partitions->segment_begun(segment.what, chunk->messages.front().what);
+  if (!std::exchange(piece.begun, true)) {
+    parts_.partitions->piece_begun(piece.what, chunk->messages.front().what);
   }
   if (idle_.empty()) {
     idle_.push_back(std::make_unique<ChunkLookup>(options_.records, metrics_->gap_records_unread));
   }
   std::unique_ptr<ChunkLookup> lookup = std::move(idle_.back());
   idle_.pop_back();
-  if (!take_messages(segment, *chunk, *lookup)) {
+  if (!take_messages(piece, *chunk, *lookup)) {
     idle_.push_back(std::move(lookup));
     give_up(found, now);
     return true;
   }
   if (!chunk->log_start) {
-    tell_expired(segment, segment.newest);
-  } else if (segment.read_to_end) {
-    tell_expired(segment, std::nullopt);  // the chunk's messages were before them
+    tell_expired(piece, piece.newest);
+  } else if (piece.read_to_end) {
+    tell_expired(piece, std::nullopt);  // the chunk's messages were before them
   }
-  ++segment.chunks;
+  ++piece.chunks;
   lookup->start(*parts_.store, now + options_.read_deadline);
   lookups_.push_back(std::move(lookup));
   return true;
@@ -209,21 +209,21 @@ std::size_t GapFiller::room() const noexcept {
   return room - std::min(room, taken);
 }
 
-void GapFiller::tell_expired(OpenPiece& segment, std::optional<Instant> newest) {
-  const auto log_start = std::exchange(segment.log_start, std::nullopt);
+void GapFiller::tell_expired(OpenPiece& piece, std::optional<Instant> newest) {
+  const auto log_start = std::exchange(piece.log_start, std::nullopt);
   if (!log_start) return;
-  parts_.partitions->expire(segment.what, *log_start, newest,
+  parts_.partitions->expire(piece.what, *log_start, newest,
                             parts_.clocks().earliest - options_.records.retention);
 }
 
-void GapFiller::give_up(Segments::iterator segment, Clock::time_point now) {
-  const std::int32_t partition = segment->second.what.partition;
+void GapFiller::give_up(Pieces::iterator piece, Clock::time_point now) {
+  const std::int32_t partition = piece->second.what.partition;
   not_before_[partition] = now + options_.again_after;
   parts_.log->stop(partition);
-  segments_.erase(segment);
+  pieces_.erase(piece);
 }
 
-bool GapFiller::take_messages(OpenPiece& segment, const GapLog::Chunk& chunk, ChunkLookup& lookup) {
+bool GapFiller::take_messages(OpenPiece& piece, const GapLog::Chunk& chunk, ChunkLookup& lookup) {
   lookup.ticket = chunk.ticket;
   lookup.taken.clear();
   lookup.taken.messages = chunk.messages.size();
@@ -232,7 +232,7 @@ bool GapFiller::take_messages(OpenPiece& segment, const GapLog::Chunk& chunk, Ch
   std::uint64_t bytes = 0;
   for (const GapLog::GapMessage& message : chunk.messages) {
     bytes += message.what.payload.size();
-    if (!take_message(segment, message, clocks, lookup, left_out)) {
+    if (!take_message(piece, message, clocks, lookup, left_out)) {
       lookup.users.clear();
       return false;
     }
@@ -245,45 +245,45 @@ bool GapFiller::take_messages(OpenPiece& segment, const GapLog::Chunk& chunk, Ch
   return true;
 }
 
-bool GapFiller::take_message(OpenPiece& segment, const GapLog::GapMessage& message,
+bool GapFiller::take_message(OpenPiece& piece, const GapLog::GapMessage& message,
                              const IntakeClocks& clocks, ChunkLookup& lookup, LeftOut& left_out) {
-  const PartitionOffset at{segment.what.partition, message.what.offset};
+  const PartitionOffset at{piece.what.partition, message.what.offset};
   std::optional<MessageView> view;
   if (message.whole != nullptr) view.emplace(*message.whole, options_.topic);
   if (message.what.timestamp_ms >= 0) {
-    note_newest(segment, instant_from_ms(message.what.timestamp_ms));
+    note_newest(piece, instant_from_ms(message.what.timestamp_ms));
   }
   Intake& intake = *parts_.intake;
   if (!(view ? intake.decode(view->message()) : intake.decode(message.what.payload))) return false;
   intake.sort_events(
       clocks, left_out,
       [&](const events::Event& event) {
-        note_newest(segment, event.time);
-        if (is_in(segment, event, lookup)) lookup.taken.take(event, at, lookup.users);
+        note_newest(piece, event.time);
+        if (is_in(piece, event, lookup)) lookup.taken.take(event, at, lookup.users);
       },
       [&](const events::Rejected& why) {
         // It may have been rejected before, perhaps with other settings or clocks.
         parts_.reject(at.partition, message, why);
-        segment.letters.insert(at.offset);
+        piece.letters.insert(at.offset);
       });
   return true;
 }
 
 // In a cluster, only the events of some users are missing.
-bool GapFiller::is_in(const OpenPiece& segment, const events::Event& event,
+bool GapFiller::is_in(const OpenPiece& piece, const events::Event& event,
                       ChunkLookup& lookup) const {
   if (!parts_.partitions->by_slot()) return true;
   ledger::user_key(options_.records.key_prefix, event.user_id, lookup.event_key);
-  return segment.what.slots.contains(redis::slot_of(lookup.event_key));
+  return piece.what.slots.contains(redis::slot_of(lookup.event_key));
 }
 
-void GapFiller::note_newest(OpenPiece& segment, Instant at) {
-  segment.newest = std::max(segment.newest.value_or(at), at);
+void GapFiller::note_newest(OpenPiece& piece, Instant at) {
+  piece.newest = std::max(piece.newest.value_or(at), at);
 }
 
 void GapFiller::settle_lookups() {
   for (std::size_t i = 0; i < lookups_.size();) {
-    const bool wanted = segments_.contains(lookups_[i]->ticket);
+    const bool wanted = pieces_.contains(lookups_[i]->ticket);
     // The window may have shrunk meanwhile.
     const bool fits = parts_.writer->gap_fits(lookups_[i]->taken.positions.size());
     if (!lookups_[i]->ended() || (wanted && !fits)) {
@@ -315,12 +315,12 @@ void GapFiller::submit(ChunkLookup& lookup) {
   parts_.writer->submit(batch);
 }
 
-void GapFiller::finish_segments() {
-  std::erase_if(segments_, [this](const auto& it) {
-    const OpenPiece& segment = it.second;
-    if (!segment.read_to_end || segment.chunks > 0 || !segment.letters.empty()) return false;
-    if (parts_.partitions->segment_done(segment.what) && parts_.filled) {
-      parts_.filled(segment.what, segment.newest);
+void GapFiller::finish_pieces() {
+  std::erase_if(pieces_, [this](const auto& it) {
+    const OpenPiece& piece = it.second;
+    if (!piece.read_to_end || piece.chunks > 0 || !piece.letters.empty()) return false;
+    if (parts_.partitions->piece_done(piece.what) && parts_.filled) {
+      parts_.filled(piece.what, piece.newest);
     }
     return true;
   });

@@ -49,14 +49,14 @@ struct GapFillerParts {
   std::function<void(std::int32_t partition, const GapLog::GapMessage&, const events::Rejected&)>
       reject;
   LogCallback report = {};
-  /// A segment was filled. Neither its events nor the broker's timestamps of its messages are later
+  /// A piece was filled. Neither its events nor the broker's timestamps of its messages are later
   /// than `newest`; nullopt: it had neither. May be empty.
   std::function<void(const GapPiece&, std::optional<Instant> newest)> filled = {};
 };
 
-/// Fills the gaps of partitions while live messages are read and written: reads a segment of a gap
+/// Fills the gaps of partitions while live messages are read and written: reads a piece of a gap
 /// from the log, reads each user's record, and appends what it lacks, with a few writes at a time.
-/// A segment counts as filled when all of it was acknowledged on connections that have not changed
+/// A piece counts as filled when all of it was acknowledged on connections that have not changed
 /// since. Reading the records only keeps them short: appending an entry again would change no
 /// answer.
 ///
@@ -74,7 +74,7 @@ class GapFiller {
   /// Does what is due. `read`: more may be read and written now.
   void tick(Clock::time_point now, bool read);
   /// Whether there is something to fill.
-  [[nodiscard]] bool busy() const noexcept { return !segments_.empty(); }
+  [[nodiscard]] bool busy() const noexcept { return !pieces_.empty(); }
   /// Whether it waits for records of users.
   [[nodiscard]] bool looking() const noexcept { return !lookups_.empty(); }
 
@@ -82,7 +82,7 @@ class GapFiller {
   [[nodiscard]] bool current(const Batch& batch) const;
   /// Such a batch has been written. To be called before it is released.
   void written(const Batch& batch);
-  /// A write that Redis refuses because of its key has become a dead letter, and its segment waits
+  /// A write that Redis refuses because of its key has become a dead letter, and its piece waits
   /// for it.
   void await_letter(const Batch& batch, std::int64_t offset);
   void letter_arrived(std::int32_t partition, std::int64_t offset);
@@ -98,36 +98,36 @@ class GapFiller {
     std::optional<Instant> newest = {};          // of its events and of its broker's timestamps
   };
   class ChunkLookup;
-  using Segments = std::map<std::uint64_t, OpenPiece>;
+  using Pieces = std::map<std::uint64_t, OpenPiece>;
 
   void drop_passed();
-  void begin_segments(Clock::time_point now);
+  void begin_pieces(Clock::time_point now);
   /// False when no chunk has arrived, or when there is no room for one.
   bool take_chunk(Clock::time_point now);
   /// How many more messages may be looked up.
   [[nodiscard]] std::size_t room() const noexcept;
-  /// Tells the partitions that messages of the segment have expired. To be called once the first
-  /// later message is known, whose time is `newest`, or once the segment was read to its end
+  /// Tells the partitions that messages of the piece have expired. To be called once the first
+  /// later message is known, whose time is `newest`, or once the piece was read to its end
   /// without one (nullopt).
-  void tell_expired(OpenPiece& segment, std::optional<Instant> newest);
-  /// Its segment is read again from its beginning, in a while.
-  void give_up(Segments::iterator segment, Clock::time_point now);
+  void tell_expired(OpenPiece& piece, std::optional<Instant> newest);
+  /// Its piece is read again from its beginning, in a while.
+  void give_up(Pieces::iterator piece, Clock::time_point now);
   /// False: some message cannot be decoded yet.
-  bool take_messages(OpenPiece& segment, const GapLog::Chunk& chunk, ChunkLookup& lookup);
-  bool take_message(OpenPiece& segment, const GapLog::GapMessage& message,
-                    const IntakeClocks& clocks, ChunkLookup& lookup, LeftOut& left_out);
-  [[nodiscard]] bool is_in(const OpenPiece& segment, const events::Event& event,
+  bool take_messages(OpenPiece& piece, const GapLog::Chunk& chunk, ChunkLookup& lookup);
+  bool take_message(OpenPiece& piece, const GapLog::GapMessage& message, const IntakeClocks& clocks,
+                    ChunkLookup& lookup, LeftOut& left_out);
+  [[nodiscard]] bool is_in(const OpenPiece& piece, const events::Event& event,
                            ChunkLookup& lookup) const;
-  static void note_newest(OpenPiece& segment, Instant at);
+  static void note_newest(OpenPiece& piece, Instant at);
   void submit(ChunkLookup& lookup);
   void settle_lookups();
-  void finish_segments();
+  void finish_pieces();
   [[nodiscard]] bool being_filled(std::int32_t partition) const;
 
   GapFillerOptions options_;
   GapFillerParts parts_;
   Metrics* metrics_;
-  Segments segments_;  // by ticket
+  Pieces pieces_;  // by ticket
   std::uint64_t tickets_ = 0;
   std::map<std::int32_t, Clock::time_point> not_before_;
   redis::LogThinner unreadable_;

@@ -42,8 +42,8 @@ struct OpenGaps {
 
 /// Computes for each open gap an instant that is later than all its events. When a gap opens, or is
 /// taken over from another updater, that is an instant which no event that was accepted so far
-/// reaches. While a gap is filled, the newest segment first, the instant falls to the newest time
-/// in the segment filled last: messages that were written to the log earlier are not newer, except
+/// reaches. While a gap is filled, the newest piece first, the instant falls to the newest time
+/// in the piece filled last: messages that were written to the log earlier are not newer, except
 /// by as much as producers' clocks may be ahead. Each gap has one instant for the users of all its
 /// slots; when slots are added, nobody knows what their users lack, and it begins again.
 /// Also the instant before which events are missing for good.
@@ -57,7 +57,7 @@ class GapTimes {
   /// Takes the partitions whose gaps are known. `latest`: every event accepted so far is before it.
   void look(std::span<const GapEnd> partitions, Instant latest);
 
-  /// The segment that begins at `from`, the newest of its partition, has been filled. None of its
+  /// The piece that begins at `from`, the newest of its partition, has been filled. None of its
   /// events is later than `newest`; nullopt: it had none.
   void filled(std::int32_t partition, std::int64_t from, std::optional<Instant> newest);
   /// Takes what was found to be missing for good. `latest`: as in look().

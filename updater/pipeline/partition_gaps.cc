@@ -114,7 +114,7 @@ bool PartitionSet::mark_moved(const Partition& p, std::int64_t position) const {
   return !(p.gaps.empty() && written->gaps.empty()) && gaps_to_mark(p, position) != written->gaps;
 }
 
-void PartitionSet::list_segments(std::vector<GapPiece>& out) const {
+void PartitionSet::list_pieces(std::vector<GapPiece>& out) const {
   out.clear();
   const std::uint64_t epoch = epoch_();
   for (const auto& [id, p] : partitions_) {
@@ -125,31 +125,30 @@ void PartitionSet::list_segments(std::vector<GapPiece>& out) const {
     out.push_back({.partition = id,
                    .fill = p.fill,
                    .epoch = epoch,
-                   .from = std::max(newest.from, newest.to - options_.segment_offsets_max),
+                   .from = std::max(newest.from, newest.to - options_.piece_offsets_max),
                    .to = newest.to});
   }
 }
 
-bool PartitionSet::filling(const GapPiece& segment) const {
-  const auto found = partitions_.find(segment.partition);
-  return found != partitions_.end() && found->second.fill == segment.fill &&
-         segment.epoch == epoch_();
+bool PartitionSet::filling(const GapPiece& piece) const {
+  const auto found = partitions_.find(piece.partition);
+  return found != partitions_.end() && found->second.fill == piece.fill && piece.epoch == epoch_();
 }
 
-void PartitionSet::segment_begun(const GapPiece& segment, const Delivered& first) {
-  Partition* p = find(segment.partition);
-  if (p == nullptr || p->fill != segment.fill) return;
+void PartitionSet::piece_begun(const GapPiece& piece, const Delivered& first) {
+  Partition* p = find(piece.partition);
+  if (p == nullptr || p->fill != piece.fill) return;
   p->log.read_in_gap({first.offset, first.timestamp_ms, hash_message(first.key, first.payload)},
                      p->tracker.next_offset().value_or(0));
 }
 
-bool PartitionSet::segment_done(const GapPiece& segment) {
-  Partition* p = find(segment.partition);
-  if (p == nullptr || p->fill != segment.fill) return false;
+bool PartitionSet::piece_done(const GapPiece& piece) {
+  Partition* p = find(piece.partition);
+  if (p == nullptr || p->fill != piece.fill) return false;
   // Another connection may lead to another server, which lacks what was acknowledged.
-  if (p->epoch != segment.epoch || epoch_() != segment.epoch) return false;
-  p->gaps = gaps_without(p->gaps, {segment.from, segment.to});
-  if (p->gaps.empty()) say_filled(segment.partition, *p);
+  if (p->epoch != piece.epoch || epoch_() != piece.epoch) return false;
+  p->gaps = gaps_without(p->gaps, {piece.from, piece.to});
+  if (p->gaps.empty()) say_filled(piece.partition, *p);
   return true;
 }
 
@@ -160,15 +159,15 @@ void PartitionSet::say_filled(std::int32_t id, Partition& p) const {
                                                    : "nothing is missing"));
 }
 
-void PartitionSet::expire(const GapPiece& segment, std::int64_t log_start,
+void PartitionSet::expire(const GapPiece& piece, std::int64_t log_start,
                           std::optional<Instant> newest, Instant oldest) {
-  Partition* p = find(segment.partition);
-  if (p == nullptr || p->fill != segment.fill) return;
+  Partition* p = find(piece.partition);
+  if (p == nullptr || p->fill != piece.fill) return;
   // What is missing above sure_from is read in line, not by the filler.
   const std::int64_t below = std::min(log_start, p->sure_from);
   const Gaps gone = gaps_below(p->gaps, below);
   p->gaps = gaps_without(p->gaps, {0, below});
-  note_expired(segment.partition, *p, gone, {segment.partition, newest}, oldest);
+  note_expired(piece.partition, *p, gone, {piece.partition, newest}, oldest);
 }
 
 void PartitionSet::note_expired(std::int32_t id, Partition& p, const Gaps& gone,

@@ -137,7 +137,7 @@ void PartitionSet::start_check(Partition& p) {
   p.mark_look.reset();
   p.mark_verdict.reset();
   const std::uint64_t epoch = epoch_();
-  // Segments under way were written over other connections in part, perhaps to a server that is
+  // Pieces under way were written over other connections in part, perhaps to a server that is
   // gone.
   if (p.epoch != epoch) p.fill = ++generations_;
   p.reconnected = p.reconnected || p.epoch != epoch;

@@ -62,8 +62,8 @@ struct MarkOptions {
   /// later message would wait for it: it becomes a gap of the mark, reading continues, and the gap
   /// filler reads it meanwhile. nullopt: everything is read in line, the gaps of a mark as well.
   std::optional<std::int64_t> gap_min;
-  /// Gaps are filled in segments of this many offsets, the newest first.
-  std::int64_t segment_offsets_max = 200'000;
+  /// Gaps are filled in pieces of this many offsets, the newest first.
+  std::int64_t piece_offsets_max = 200'000;
 };
 
 /// A part of a gap, to be read and written. Done only if all of it was acknowledged on the
@@ -92,7 +92,7 @@ struct GapPiece {
 /// (kPlacing).
 ///
 /// Events that may be missing are read again in line if they are few; otherwise they become a gap
-/// of the mark, which is handed out in segments. For each partition, everything below done_below()
+/// of the mark, which is handed out in pieces. For each partition, everything below done_below()
 /// that is in no gap is in this very data set.
 ///
 /// Thread safety: one thread.
@@ -186,21 +186,21 @@ class PartitionSet {
   /// the start of the retention is read again.
   virtual void doubt_all();
 
-  /// The newest segment of each partition that has a gap and is being read.
-  virtual void list_segments(std::vector<GapPiece>& out) const;
-  /// Whether it is worth continuing with a segment.
-  [[nodiscard]] virtual bool filling(const GapPiece& segment) const;
+  /// The newest piece of each partition that has a gap and is being read.
+  virtual void list_pieces(std::vector<GapPiece>& out) const;
+  /// Whether it is worth continuing with a piece.
+  [[nodiscard]] virtual bool filling(const GapPiece& piece) const;
   /// Its first message was read: the partition's log is identified by it if by nothing else.
-  void segment_begun(const GapPiece& segment, const Delivered& first);
+  void piece_begun(const GapPiece& piece, const Delivered& first);
   /// Some of its events have been written.
-  virtual void count_segment(GapPiece& /*segment*/, const Batch& /*batch*/) {}
+  virtual void count_piece(GapPiece& /*piece*/, const Batch& /*batch*/) {}
   /// Everything in it has been acknowledged, dead letters included. False: it does not count,
   /// because Redis may have lost some of it, and will be handed out again if it is still missing.
-  virtual bool segment_done(const GapPiece& segment);
-  /// The log begins at `log_start`, within the segment or behind it: what gaps hold below it is
+  virtual bool piece_done(const GapPiece& piece);
+  /// The log begins at `log_start`, within the piece or behind it: what gaps hold below it is
   /// missing for good. `newest`: as in ExpiredEvents. Events before `oldest` do not count any more.
-  virtual void expire(const GapPiece& segment, std::int64_t log_start,
-                      std::optional<Instant> newest, Instant oldest);
+  virtual void expire(const GapPiece& piece, std::int64_t log_start, std::optional<Instant> newest,
+                      Instant oldest);
   /// What was found to be missing for good since the last call.
   [[nodiscard]] std::vector<ExpiredEvents> take_expired() { return std::exchange(expired_, {}); }
   /// The generation that dead letters of a partition's gap carry.
@@ -218,7 +218,7 @@ class PartitionSet {
   [[nodiscard]] virtual bool gaps_known() const noexcept;
   /// How many offsets are in gaps, as far as is known.
   [[nodiscard]] virtual std::int64_t offsets_missing() const noexcept;
-  /// Whether marks, and so segments, are about users of some slots only.
+  /// Whether marks, and so pieces, are about users of some slots only.
   [[nodiscard]] virtual bool by_slot() const noexcept { return false; }
   /// Whether writes of this slot that fail are given up.
   [[nodiscard]] virtual bool gives_up(std::uint16_t /*slot*/) const { return false; }

@@ -224,7 +224,7 @@ void ShardMarks::lack(const SlotSet& slots, const Gaps& gaps) {
 }
 
 void ShardMarks::filled(const SlotSet& slots, Gap offsets, std::uint64_t stamp) {
-  // Whether a loss that is forgotten concerned these slots, nobody knows. So the segment stays
+  // Whether a loss that is forgotten concerned these slots, nobody knows. So the piece stays
   // missing and is read again.
   if (stamp < losses_forgotten_) return;
   SlotSet unharmed = slots;
@@ -434,8 +434,8 @@ bool ShardMarks::counts(const std::string& node, std::uint64_t epoch, std::uint6
   return shard.steady != 0 && shard.steady <= stamp && shard.epoch == epoch;
 }
 
-std::optional<ShardMarks::MissingPiece> ShardMarks::segment(std::int64_t position,
-                                                            std::int64_t offsets_max) const {
+std::optional<ShardMarks::MissingPiece> ShardMarks::piece(std::int64_t position,
+                                                          std::int64_t offsets_max) const {
   SlotSet steady;
   for (const auto& [node, shard] : shards_) {
     if (shard.steady != 0) steady |= shard.look.owned;

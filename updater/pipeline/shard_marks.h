@@ -80,7 +80,7 @@ class ShardMarks {
   /// One of these copies was not written, or nobody knows whether it was.
   void doubtful(const std::string& node);
   /// The connection to a shard was lost or cannot be made. Until its next mark is confirmed, no
-  /// acknowledgement of the shard counts, and no segment is read for its users.
+  /// acknowledgement of the shard counts, and no piece is read for its users.
   void lost(const std::string& node);
 
   /// Offsets below `next` have been read live.
@@ -103,9 +103,9 @@ class ShardMarks {
     SlotSet slots;
     Gap offsets;
   };
-  [[nodiscard]] std::optional<MissingPiece> segment(std::int64_t position,
-                                                    std::int64_t offsets_max) const;
-  /// Everything of a segment that was begun at `stamp` was acknowledged, and counts, for the users
+  [[nodiscard]] std::optional<MissingPiece> piece(std::int64_t position,
+                                                  std::int64_t offsets_max) const;
+  /// Everything of a piece that was begun at `stamp` was acknowledged, and counts, for the users
   /// of these slots. It stays missing where something was lost meanwhile.
   void filled(const SlotSet& slots, Gap offsets, std::uint64_t stamp);
 

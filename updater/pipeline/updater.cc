@@ -130,8 +130,8 @@ Status Updater::start_filling() {
     reject(*message.whole, why, partitions_->generation(partition));
   };
   parts.report = parts_.log;
-  parts.filled = [this](const GapPiece& segment, std::optional<Instant> newest) {
-    gap_times_.filled(segment.partition, segment.from, newest);
+  parts.filled = [this](const GapPiece& piece, std::optional<Instant> newest) {
+    gap_times_.filled(piece.partition, piece.from, newest);
   };
   filler_ = std::make_unique<GapFiller>(
       GapFillerOptions{.records = {options_.key_prefix, options_.intake.retention},

@@ -18,7 +18,7 @@ class UpdaterGaps : public testing::UpdaterPipeline {
   static updater::UpdaterOptions with_gaps() {
     updater::UpdaterOptions options;
     options.mark.gap_min = 1'000;
-    options.mark.segment_offsets_max = 1'500;
+    options.mark.piece_offsets_max = 1'500;
     return options;
   }
 

@@ -177,12 +177,12 @@ TEST_F(ClusterPartitionSetTest, WhatHasExpiredIsMissingForGoodForTheUsersOfTheSh
   wait_for_marks();
   cluster_.empty(1);
   read(110, 120);
-  std::vector<GapPiece> segments;
+  std::vector<GapPiece> pieces;
   turn_until([&] {
-    set_.list_segments(segments);
-    return !segments.empty();
+    set_.list_pieces(pieces);
+    return !pieces.empty();
   });
-  set_.expire(segments[0], 115, instant_from_ms(1'699'000'000'000), {});
+  set_.expire(pieces[0], 115, instant_from_ms(1'699'000'000'000), {});
   const auto expired = set_.take_expired();
   ASSERT_EQ(expired.size(), 1U);
   EXPECT_EQ(expired[0].slots, ScriptedCluster::all_slots_of(1));
@@ -244,13 +244,13 @@ TEST_F(ClusterPartitionSetTest, AGapConcernsEverybodyUntilEachShardsMarksWereRea
   begin(100, 0);
   EXPECT_EQ(metrics_.shards_away.value(), 1);
   EXPECT_EQ(lacking(), SlotSet::all());
-  std::vector<GapPiece> segments;
+  std::vector<GapPiece> pieces;
   turn_until([&] {
-    set_.list_segments(segments);
-    return !segments.empty();
+    set_.list_pieces(pieces);
+    return !pieces.empty();
   });
-  ASSERT_EQ(segments.front().slots, ScriptedCluster::all_slots_of(0));
-  set_.segment_done(segments.front());
+  ASSERT_EQ(pieces.front().slots, ScriptedCluster::all_slots_of(0));
+  set_.piece_done(pieces.front());
   EXPECT_TRUE(gap_ends().empty()) << "what is stated stays";
   cluster_.set_refusing(1, false);
   turn_until([this] { return metrics_.shards_away.value() == 0 && !set_.checking(); });

@@ -174,8 +174,8 @@ class GapFillerTest : public testing::PartitionSetFixture {
                         const events::Rejected&) { rejected_.push_back(message.what.offset); },
        .report = [this](LogLevel, std::string_view text) { said_.emplace_back(text); },
        .filled =
-           [this](const GapPiece& segment, std::optional<Instant> newest) {
-             filled_.push_back({segment.from, segment.to});
+           [this](const GapPiece& piece, std::optional<Instant> newest) {
+             filled_.push_back({piece.from, piece.to});
              newest_ = newest;
            }},
       metrics_};
@@ -210,7 +210,7 @@ TEST_F(GapFillerTest, WhatIsMissingIsUnknownUntilTheMarkHasBeenCompared) {
   EXPECT_EQ(metrics_.gap_offsets.value(), 0);
 }
 
-TEST_F(GapFillerTest, SaysOfAFilledSegmentWhatItsNewestIs) {
+TEST_F(GapFillerTest, SaysOfAFilledPieceWhatItsNewestIs) {
   told_.tell({event("a", "1"), "rubbish"});
   turns();
   EXPECT_TRUE(filled_.empty()) << "a letter is under way";

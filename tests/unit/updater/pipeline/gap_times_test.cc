@@ -24,7 +24,7 @@ TEST(GapTimes, AGapIsFoundLackingWhatWasAcceptedUntilThen) {
   EXPECT_EQ(times.open_gaps().missing_before, (Missing{{0, std::nullopt}, {1, std::nullopt}}));
 }
 
-TEST(GapTimes, AFilledSegmentLeavesWhatIsOlderThanItsNewest) {
+TEST(GapTimes, AFilledPieceLeavesWhatIsOlderThanItsNewest) {
   GapTimes times{hours{0}};
   look(times, {{0, 100}}, kThen);
   times.filled(0, 70, kThen - hours{3});

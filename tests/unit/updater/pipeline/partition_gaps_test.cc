@@ -12,7 +12,7 @@ class PartitionGaps : public testing::PartitionSetFixture {
   PartitionGaps() {
     MarkOptions with_gaps = options();
     with_gaps.gap_min = 20;
-    with_gaps.segment_offsets_max = 30;
+    with_gaps.piece_offsets_max = 30;
     partitions_ = std::make_unique<PartitionSet>(
         store_, [this] { return epoch_; }, log_, with_gaps, metrics_,
         [this](LogLevel, std::string_view text) { said_.emplace_back(text); });
@@ -52,18 +52,18 @@ class PartitionGaps : public testing::PartitionSetFixture {
     partitions_->seal(ranges);
     for (const Batch::BatchOffsets& range : ranges) partitions_->complete(range);
   }
-  std::vector<GapPiece> segments() {
+  std::vector<GapPiece> pieces() {
     std::vector<GapPiece> all;
-    partitions_->list_segments(all);
+    partitions_->list_pieces(all);
     return all;
   }
-  // Fills the newest segment, which must be this one.
+  // Fills the newest piece, which must be this one.
   void fill(std::int64_t from, std::int64_t to) {
-    ASSERT_EQ(segments().size(), 1U);
-    const GapPiece segment = segments().front();
-    EXPECT_EQ(segment.from, from);
-    EXPECT_EQ(segment.to, to);
-    EXPECT_TRUE(partitions_->segment_done(segment));
+    ASSERT_EQ(pieces().size(), 1U);
+    const GapPiece piece = pieces().front();
+    EXPECT_EQ(piece.from, from);
+    EXPECT_EQ(piece.to, to);
+    EXPECT_TRUE(partitions_->piece_done(piece));
     turn();
     turn();
   }
@@ -90,7 +90,7 @@ TEST_F(PartitionGaps, AnEmptiedServerHoldsUpNothingAndIsFilledTheNewestFirst) {
   fill(30, 60);
   fill(10, 30);
   EXPECT_EQ(mark_text().find("gaps"), std::string::npos) << mark_text();
-  EXPECT_TRUE(segments().empty());
+  EXPECT_TRUE(pieces().empty());
   EXPECT_EQ(partitions_->offsets_missing(), 0);
 }
 
@@ -99,10 +99,10 @@ TEST_F(PartitionGaps, TheFirstMessageThatWasReadInAGapIdentifiesTheLog) {
   EXPECT_EQ(begin(), 120);
   turns();
   EXPECT_EQ(mark_text(), "4 120 gaps=10-120");
-  const GapPiece newest = segments().front();
-  partitions_->segment_begun(newest, {.offset = 91, .timestamp_ms = 1, .payload = "a"});
-  EXPECT_TRUE(partitions_->segment_done(newest));
-  partitions_->segment_begun(segments().front(), {.offset = 60, .timestamp_ms = 1});
+  const GapPiece newest = pieces().front();
+  partitions_->piece_begun(newest, {.offset = 91, .timestamp_ms = 1, .payload = "a"});
+  EXPECT_TRUE(partitions_->piece_done(newest));
+  partitions_->piece_begun(pieces().front(), {.offset = 60, .timestamp_ms = 1});
   turns();
   const LogPoint first{91, 1, hash_message("", "a")};
   EXPECT_EQ(decode_mark(mark_text())->log.last, first) << mark_text();
@@ -204,7 +204,7 @@ TEST_F(PartitionGaps, ALittleIsReadInLine) {
   set_mark(95);
   turns();
   EXPECT_EQ(placed_at_, 95);
-  EXPECT_TRUE(segments().empty());
+  EXPECT_TRUE(pieces().empty());
 }
 
 TEST_F(PartitionGaps, ANewOwnerGoesOnWithTheGapsOfTheMark) {
@@ -224,28 +224,28 @@ TEST_F(PartitionGaps, WithoutAMarkReadingBeginsAtTheCommittedOffset) {
 
 TEST_F(PartitionGaps, WithoutACommittedOffsetReadingBeginsAtTheStartOfRetention) {
   EXPECT_EQ(begin(), 10);
-  EXPECT_TRUE(segments().empty());
+  EXPECT_TRUE(pieces().empty());
 }
 
-TEST_F(PartitionGaps, ASegmentAcrossAReconnectionCountsForNothing) {
+TEST_F(PartitionGaps, APieceAcrossAReconnectionCountsForNothing) {
   log_.commits[0] = 500;
   begin();
-  const GapPiece segment = segments().front();
+  const GapPiece piece = pieces().front();
   ++epoch_;
-  EXPECT_FALSE(partitions_->filling(segment));
-  EXPECT_FALSE(partitions_->segment_done(segment));
+  EXPECT_FALSE(partitions_->filling(piece));
+  EXPECT_FALSE(partitions_->piece_done(piece));
   turns();
-  EXPECT_FALSE(partitions_->segment_done(segment)) << "whatever the new server holds";
+  EXPECT_FALSE(partitions_->piece_done(piece)) << "whatever the new server holds";
   EXPECT_EQ(partitions_->offsets_missing(), 490);
 }
 
-TEST_F(PartitionGaps, ASegmentAcrossALossCountsForNothing) {
+TEST_F(PartitionGaps, APieceAcrossALossCountsForNothing) {
   log_.commits[0] = 500;
   begin();
-  const GapPiece segment = segments().front();
+  const GapPiece piece = pieces().front();
   store_.records().clear();
   turns();
-  EXPECT_FALSE(partitions_->segment_done(segment));
+  EXPECT_FALSE(partitions_->piece_done(piece));
   EXPECT_EQ(mark_text(), "4 500 gaps=10-500");
 }
 
@@ -371,11 +371,11 @@ TEST_F(PartitionGaps, OffsetsWithoutAMessageHaveNotExpiredBecauseKafkaDoesNotAns
 TEST_F(PartitionGaps, WhatExpiresInAGapLeavesIt) {
   log_.commits[0] = 500;
   begin();
-  const GapPiece newest = segments().front();
+  const GapPiece newest = pieces().front();
   EXPECT_EQ(newest.from, 470);
   partitions_->expire(newest, 480, std::nullopt, {});
   EXPECT_EQ(partitions_->offsets_missing(), 20);
-  EXPECT_TRUE(partitions_->segment_done(newest));
+  EXPECT_TRUE(partitions_->piece_done(newest));
   turns();
   EXPECT_EQ(partitions_->offsets_missing(), 0);
   EXPECT_EQ(mark(), "500");

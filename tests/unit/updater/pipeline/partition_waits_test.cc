@@ -41,9 +41,9 @@ class PartitionWaits : public testing::PartitionSetFixture {
     return ends;
   }
   void fill_all() {
-    std::vector<GapPiece> segments;
-    for (set_.list_segments(segments); !segments.empty(); set_.list_segments(segments)) {
-      for (const GapPiece& segment : segments) ASSERT_TRUE(set_.segment_done(segment));
+    std::vector<GapPiece> pieces;
+    for (set_.list_pieces(pieces); !pieces.empty(); set_.list_pieces(pieces)) {
+      for (const GapPiece& piece : pieces) ASSERT_TRUE(set_.piece_done(piece));
     }
     settle();
   }

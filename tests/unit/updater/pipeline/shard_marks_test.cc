@@ -136,16 +136,16 @@ TEST_F(ShardMarksTest, KeysThatReachedAMasterThatIsReplacedBeforeItsSlotWasGiven
   EXPECT_EQ(marks_.missing().of({3, 3}), (Gaps{{0, 100}})) << "the promoted replica may lack them";
 }
 
-TEST_F(ShardMarksTest, AShardWhoseConnectionIsLostTakesNoSegment) {
+TEST_F(ShardMarksTest, AShardWhoseConnectionIsLostTakesNoPiece) {
   come_to_rest();
   marks_.give_up({3, 3}, {90, 95});
   marks_.give_up({8, 8}, {50, 55});
   marks_.lost("a");
-  const auto segment = marks_.segment(100, 10);
-  ASSERT_TRUE(segment);
-  EXPECT_EQ(segment->slots, SlotSet(8, 8)) << "the newest of those that can be written";
+  const auto piece = marks_.piece(100, 10);
+  ASSERT_TRUE(piece);
+  EXPECT_EQ(piece->slots, SlotSet(8, 8)) << "the newest of those that can be written";
   turn("a");
-  EXPECT_EQ(marks_.segment(100, 10)->slots, SlotSet(3, 3));
+  EXPECT_EQ(marks_.piece(100, 10)->slots, SlotSet(3, 3));
 }
 
 TEST_F(ShardMarksTest, ASnapshotFromWhileASlotWasAwayDoesNotSpeakForItsKeys) {
@@ -222,7 +222,7 @@ TEST_F(ShardMarksTest, WhatIsGivenUpIsAGapOfEveryMarkThatNamesTheSlot) {
   EXPECT_TRUE(marks_.confirmed("b")->gaps.empty());
 }
 
-TEST_F(ShardMarksTest, AShardThatWasAwayForLongIsFilledInFewSegments) {
+TEST_F(ShardMarksTest, AShardThatWasAwayForLongIsFilledInFewPieces) {
   constexpr int kBatches = 5000;
   come_to_rest();
   marks_.lost("a");
@@ -233,14 +233,14 @@ TEST_F(ShardMarksTest, AShardThatWasAwayForLongIsFilledInFewSegments) {
     if (i % 2 == 0) marks_.give_up({0, 5}, {next, next + 10});
   }
   turn("a", next);
-  int segments = 0;
-  while (const auto segment = marks_.segment(next, next)) {
-    marks_.filled(segment->slots, segment->offsets, marks_.stamp());
-    ++segments;
+  int pieces = 0;
+  while (const auto piece = marks_.piece(next, next)) {
+    marks_.filled(piece->slots, piece->offsets, marks_.stamp());
+    ++pieces;
   }
   EXPECT_TRUE(marks_.missing().empty());
-  EXPECT_GT(segments, 0);
-  EXPECT_LE(segments, 64);
+  EXPECT_GT(pieces, 0);
+  EXPECT_LE(pieces, 64);
 }
 
 TEST_F(ShardMarksTest, AnAcknowledgementCountsOnlyAfterAMarkOnItsConnection) {
@@ -254,29 +254,29 @@ TEST_F(ShardMarksTest, AnAcknowledgementCountsOnlyAfterAMarkOnItsConnection) {
   EXPECT_FALSE(marks_.counts("b", 1, marks_.stamp()));
 }
 
-TEST_F(ShardMarksTest, WhatIsLostWhileASegmentIsReadStaysMissing) {
+TEST_F(ShardMarksTest, WhatIsLostWhileAPieceIsReadStaysMissing) {
   come_to_rest();
   marks_.give_up({0, 8}, {50, 60});
-  const auto segment = marks_.segment(100, 5);
-  ASSERT_TRUE(segment);
-  EXPECT_EQ(segment->offsets, (Gap{55, 60}));
+  const auto piece = marks_.piece(100, 5);
+  ASSERT_TRUE(piece);
+  EXPECT_EQ(piece->offsets, (Gap{55, 60}));
   const std::uint64_t begun = marks_.stamp();
   lower("a", 40);
   ++shards_.at("a").epoch;
   look("a");
-  marks_.filled(segment->slots, segment->offsets, begun);
+  marks_.filled(piece->slots, piece->offsets, begun);
   EXPECT_EQ(marks_.missing().of({0, 5}), (Gaps{{40, 100}}));
   EXPECT_EQ(marks_.missing().of({6, 8}), (Gaps{{50, 55}}));
 }
 
-TEST_F(ShardMarksTest, WhatIsDoubtedWhileASegmentIsReadStaysMissing) {
+TEST_F(ShardMarksTest, WhatIsDoubtedWhileAPieceIsReadStaysMissing) {
   come_to_rest();
   marks_.give_up({0, 5}, {50, 60});
-  const auto segment = marks_.segment(100, 100);
-  ASSERT_TRUE(segment);
+  const auto piece = marks_.piece(100, 100);
+  ASSERT_TRUE(piece);
   const std::uint64_t begun = marks_.stamp();
   marks_.doubt();
-  marks_.filled(segment->slots, segment->offsets, begun);
+  marks_.filled(piece->slots, piece->offsets, begun);
   EXPECT_EQ(marks_.missing().of({0, 5}), (Gaps{{0, 100}}));
   EXPECT_EQ(marks_.missing().of({6, 11}), (Gaps{{0, 100}}));
 }

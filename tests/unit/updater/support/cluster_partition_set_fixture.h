@@ -77,9 +77,9 @@ class ClusterPartitionSetFixture : public ::testing::Test {
   }
   // Everything that is missing is read again.
   void fill_all() {
-    std::vector<GapPiece> segments;
-    for (set_.list_segments(segments); !segments.empty(); set_.list_segments(segments)) {
-      for (const GapPiece& segment : segments) (void)set_.segment_done(segment);
+    std::vector<GapPiece> pieces;
+    for (set_.list_pieces(pieces); !pieces.empty(); set_.list_pieces(pieces)) {
+      for (const GapPiece& piece : pieces) (void)set_.piece_done(piece);
     }
   }
   // Until the marks say everything, so that whoever finds them finds no loss.
