@@ -70,7 +70,7 @@ void ClusterPartitionSet::list_pieces(std::vector<GapPiece>& out) const {
     auto piece = of_shards->marks.piece(p.done_below().value_or(0), options_.piece_offsets_max);
     if (!piece) continue;
     out.push_back({.partition = id,
-                   .fill = p.fill,
+                   .gaps_generation = p.gaps_generation,
                    .epoch = 0,
                    .from = piece->offsets.from,
                    .to = piece->offsets.to,
@@ -81,7 +81,7 @@ void ClusterPartitionSet::list_pieces(std::vector<GapPiece>& out) const {
 
 bool ClusterPartitionSet::filling(const GapPiece& piece) const {
   const auto found = partitions_.find(piece.partition);
-  return found != partitions_.end() && found->second.fill == piece.fill;
+  return found != partitions_.end() && found->second.gaps_generation == piece.gaps_generation;
 }
 
 void ClusterPartitionSet::count_piece(GapPiece& piece, const Batch& batch) {

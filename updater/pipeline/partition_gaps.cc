@@ -46,7 +46,7 @@ void PartitionSet::recover(std::int32_t id, Partition& p, const Rewind& rewind) 
   if (is_claim && rewind.certain.position >= next) know_by_found(p, next);
   const bool all_claimed = rewind.certain.position >= next && plan.gaps.empty();
   if (is_claim && all_claimed) {
-    p.fill = ++generations_;
+    p.gaps_generation = ++generations_;
     p.gaps.clear();
     p.sure_from = next;
     return;
@@ -56,7 +56,7 @@ void PartitionSet::recover(std::int32_t id, Partition& p, const Rewind& rewind) 
   report_recovery(id, p, plan, next);
   if (is_claim && rewind.certain.position >= next) {
     // Offsets that are being processed are in no gap, or above sure_from.
-    p.fill = ++generations_;
+    p.gaps_generation = ++generations_;
     p.sure_from = next;
   } else {
     metrics_->rewinds.add();
@@ -123,7 +123,7 @@ void PartitionSet::list_pieces(std::vector<GapPiece>& out) const {
     if (below.empty()) continue;
     const Gap& newest = below.back();
     out.push_back({.partition = id,
-                   .fill = p.fill,
+                   .gaps_generation = p.gaps_generation,
                    .epoch = epoch,
                    .from = std::max(newest.from, newest.to - options_.piece_offsets_max),
                    .to = newest.to});
@@ -132,19 +132,20 @@ void PartitionSet::list_pieces(std::vector<GapPiece>& out) const {
 
 bool PartitionSet::filling(const GapPiece& piece) const {
   const auto found = partitions_.find(piece.partition);
-  return found != partitions_.end() && found->second.fill == piece.fill && piece.epoch == epoch_();
+  return found != partitions_.end() && found->second.gaps_generation == piece.gaps_generation &&
+         piece.epoch == epoch_();
 }
 
 void PartitionSet::piece_begun(const GapPiece& piece, const Delivered& first) {
   Partition* p = find(piece.partition);
-  if (p == nullptr || p->fill != piece.fill) return;
+  if (p == nullptr || p->gaps_generation != piece.gaps_generation) return;
   p->log.read_in_gap({first.offset, first.timestamp_ms, hash_message(first.key, first.payload)},
                      p->tracker.next_offset().value_or(0));
 }
 
 bool PartitionSet::piece_done(const GapPiece& piece) {
   Partition* p = find(piece.partition);
-  if (p == nullptr || p->fill != piece.fill) return false;
+  if (p == nullptr || p->gaps_generation != piece.gaps_generation) return false;
   // Another connection may lead to another server, which lacks what was acknowledged.
   if (p->epoch != piece.epoch || epoch_() != piece.epoch) return false;
   p->gaps = gaps_without(p->gaps, {piece.from, piece.to});
@@ -162,7 +163,7 @@ void PartitionSet::say_filled(std::int32_t id, Partition& p) const {
 void PartitionSet::expire(const GapPiece& piece, std::int64_t log_start,
                           std::optional<Instant> newest, Instant oldest) {
   Partition* p = find(piece.partition);
-  if (p == nullptr || p->fill != piece.fill) return;
+  if (p == nullptr || p->gaps_generation != piece.gaps_generation) return;
   // What is missing above sure_from is read in line, not by the filler.
   const std::int64_t below = std::min(log_start, p->sure_from);
   const Gaps gone = gaps_below(p->gaps, below);

@@ -139,7 +139,7 @@ void PartitionSet::start_check(Partition& p) {
   const std::uint64_t epoch = epoch_();
   // Pieces under way were written over other connections in part, perhaps to a server that is
   // gone.
-  if (p.epoch != epoch) p.fill = ++generations_;
+  if (p.epoch != epoch) p.gaps_generation = ++generations_;
   p.reconnected = p.reconnected || p.epoch != epoch;
   p.epoch = epoch;
   if (p.mark->busy()) return;  // its outcome leads here again
@@ -149,7 +149,7 @@ void PartitionSet::start_check(Partition& p) {
 
 void PartitionSet::place(Partition& p, std::int64_t offset) {
   p.generation = ++generations_;
-  p.fill = p.generation;
+  p.gaps_generation = p.generation;
   p.gaps = gaps_below(p.gaps, offset);
   p.sure_from = offset;
   p.tracker = OffsetTracker(offset);

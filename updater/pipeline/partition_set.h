@@ -70,7 +70,7 @@ struct MarkOptions {
 /// connections of `epoch`.
 struct GapPiece {
   std::int32_t partition = 0;
-  std::uint64_t fill = 0;  ///< differs after the gaps were determined again: the piece is void
+  std::uint64_t gaps_generation = 0;  ///< another one: the gaps were determined again
   std::uint64_t epoch = 0;
   std::int64_t from = 0;
   std::int64_t to = 0;
@@ -277,12 +277,12 @@ class PartitionSet {
     // Offsets that may be missing, below sure_from. Above it are only those that a mark called
     // missing; they are read in line.
     Gaps gaps;
-    std::int64_t sure_from = 0;  // offsets done from here on are in this data set
-    std::uint64_t fill = 0;      // the number of this state of the gaps: GapPiece::fill
-    bool some_expired = false;   // of the gaps, since some were found
-    std::int64_t place_at = 0;   // where the consumer must be
-    bool must_move = false;      // the consumer is not at place_at
-    bool reconnected = false;    // kChecking: since the mark was confirmed
+    std::int64_t sure_from = 0;         // offsets done from here on are in this data set
+    std::uint64_t gaps_generation = 0;  // GapPiece::gaps_generation
+    bool some_expired = false;          // of the gaps, since some were found
+    std::int64_t place_at = 0;          // where the consumer must be
+    bool must_move = false;             // the consumer is not at place_at
+    bool reconnected = false;           // kChecking: since the mark was confirmed
     // The mark claims what may have been lost, or is about another log. Until one is written that
     // claims less, this is the only sign of it.
     bool mark_may_fall = false;
