@@ -29,13 +29,13 @@ constexpr std::chrono::microseconds kLeavePoll{50};
 constexpr std::chrono::milliseconds kReadyPoll{5};
 
 // Made while there is memory.
-const Status kNoMemory =
+const Status no_memory =
     Status::error(StatusCode::kInternal, "cannot create the Checker: out of memory", true);
 
 }  // namespace
 
 // The parts of a Checker, in the order in which they need each other.
-class Checker::Impl {
+class Checker::Impl {  // NOLINT(clang-analyzer-optin.performance.Padding): that order counts
  public:
   // As Checker::create(). Throws std::bad_alloc.
   static Result<std::unique_ptr<Checker>> create(CheckerOptions options);
@@ -188,7 +188,7 @@ Result<std::unique_ptr<Checker>> Checker::create(CheckerOptions options) {
   try {
     return Impl::create(std::move(options));
   } catch (const std::bad_alloc&) {
-    return kNoMemory;
+    return no_memory;
   } catch (const std::exception& failure) {
     return Status::error(StatusCode::kInternal,
                          std::string("cannot create the Checker: ") + failure.what(), true);

@@ -12,7 +12,7 @@ std::string what_to_change(PGconn& failed, const PgWait& wait) {
     return words.find(part) != std::string_view::npos;
   };
   if (has("certificate verify failed")) {
-    const std::string why = why_certificate_is_refused(failed, wait);
+    std::string why = why_certificate_is_refused(failed, wait);
     if (!why.empty()) return why;
     return "the server's certificate has expired, or comes from an authority that is not trusted "
            "here (sslrootcert)";

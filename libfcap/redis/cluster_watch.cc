@@ -188,7 +188,7 @@ Result<ClusterView> ClusterWatch::ask(const Address& node) {
 
 Status ClusterWatch::accept(ClusterView view, const Address& node, bool from_seed) {
   const std::shared_ptr<const ClusterShape> before = believed_.shape();
-  const Status accepted = believed_.accept(std::move(view), from_seed);
+  Status accepted = believed_.accept(std::move(view), from_seed);
   if (!accepted.ok()) return accepted;
   const std::shared_ptr<const ClusterShape>& shape = believed_.shape();
   const auto changed = map_.replace(*shape, nodes_);

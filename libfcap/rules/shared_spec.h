@@ -50,6 +50,7 @@ class SharedSpecSink final : public SpecSink {
   /// Null: there is nothing to share with. Otherwise it must outlive the sink.
   explicit SharedSpecSink(const RuleSet* basis)
       : rules_(basis != nullptr ? basis->rules() : nothing_.rules),
+        // NOLINTNEXTLINE(clang-analyzer-optin.cplusplus.UninitializedObject): references are set
         campaigns_(basis != nullptr ? basis->campaigns() : nothing_.campaigns) {}
 
   void expect_rules(std::size_t count) override { rules_.reserve(count); }

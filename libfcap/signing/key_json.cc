@@ -72,6 +72,7 @@ SigningKey read_key(const json& object, const std::string& place, base::Mistakes
       mistakes.add(place +
                    ": has a member that is not known; it must be one of id, secret, from, until");
     } else if (!value.is_string()) {
+      // NOLINTNEXTLINE(performance-inefficient-string-concatenation): for a mistake only
       mistakes.add(place + "." + name + ": must be a string");
     } else {
       read_member(name, value.get_ref<const std::string&>(), place, key, mistakes);

@@ -174,7 +174,7 @@ class DirectoryReader {
     while (true) {
       const Result<std::size_t> got = fill(fd, block.data(), block.size());
       if (!got.ok()) return got.status();
-      const Status status = lines.read(std::string_view(block).substr(0, got.value()));
+      Status status = lines.read(std::string_view(block).substr(0, got.value()));
       if (!status.ok()) return status;
       if (got.value() < block.size()) return lines.finish();
     }

@@ -86,7 +86,7 @@ Status Sweep::begin() {
 Status Sweep::find_keys(const std::stop_token& stop) {
   const Clock::time_point give_up = Clock::now() + options_.patience;
   while (!stop.stop_requested()) {
-    const Status found = source_->next(keys_);
+    Status found = source_->next(keys_);
     if (found.ok() || Clock::now() >= give_up) return found;
     keys_.clear();
     std::this_thread::sleep_for(kRetryAfter);

@@ -180,6 +180,7 @@ void LogProber::State::look(const std::vector<LookQuestion>& asked) {
 Result<kafka::GrouplessConsumer::Leaders> LogProber::State::find_leaders(
     const std::vector<LookQuestion>& asked) {
   std::vector<std::int32_t> partitions;
+  partitions.reserve(asked.size());
   for (const LookQuestion& question : asked) partitions.push_back(question.partition);
   auto found = consumer->leaders(partitions, kAnswer);
   if (found.ok()) {

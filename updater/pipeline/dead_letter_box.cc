@@ -8,7 +8,7 @@ namespace fcap::updater {
 namespace {
 
 // How much of a letter that is too large a stub keeps: at first, and if even that is too large.
-constexpr std::size_t kStubPayloadBytes = 16 * 1024;
+constexpr std::size_t kStubPayloadBytes = std::size_t{16} * 1024;
 constexpr std::size_t kStubKeyBytes = 1024;
 constexpr std::uint32_t kCutsMax = 2;
 

@@ -6,8 +6,8 @@
 namespace fcap::updater {
 namespace {
 
-const std::string kAll{LossStatement::kAllPartitions};
-const std::string kGone{LossStatement::kExpired};
+const std::string all_partitions{LossStatement::kAllPartitions};
+const std::string expired_events{LossStatement::kExpired};
 
 }  // namespace
 
@@ -31,7 +31,7 @@ void LossStatement::look(const redis::ConfigRecord& found, const std::string& ow
   created_ = found.created;
   std::map<std::string, Seen> seen;
   for (const auto& [topic, entries] : found.missing_before) {
-    const auto all = entries.find(kAll);
+    const auto all = entries.find(all_partitions);
     if (all == entries.end()) continue;
     const auto before = seen_.find(topic);
     const bool is_new = before == seen_.end() || before->second.events != all->second;
@@ -45,33 +45,33 @@ void LossStatement::apply(Partitions& entries, Instant latest) const {
   if (!pending()) return;
   redis::MissingEvents all{latest, pending_};
   for (const auto& [partition, events] : entries) {
-    if (partition == kGone || events.before == Instant{}) continue;
+    if (partition == expired_events || events.before == Instant{}) continue;
     all.slots |= events.slots;
     all.before = std::max(all.before, events.before);
   }
   // The new statement must differ from the one that stands: otherwise an updater that has compared
   // its marks since that one was seen would take its partitions out of the new one as well.
-  if (const auto former = entries.find(kAll); former != entries.end()) {
+  if (const auto former = entries.find(all_partitions); former != entries.end()) {
     all.before = std::max(all.before, former->second.before + std::chrono::milliseconds{1});
   }
-  std::erase_if(entries, [](const auto& entry) { return entry.first != kGone; });
-  entries.emplace(kAll, std::move(all));
+  std::erase_if(entries, [](const auto& entry) { return entry.first != expired_events; });
+  entries.emplace(all_partitions, std::move(all));
 }
 
 void LossStatement::expire(Partitions& entries, const redis::MissingEvents& events) {
-  const auto [entry, is_new] = entries.try_emplace(kGone, events);
+  const auto [entry, is_new] = entries.try_emplace(expired_events, events);
   if (is_new) return;
   entry->second.before = std::max(entry->second.before, events.before);
   entry->second.slots |= events.slots;
 }
 
 bool LossStatement::stands(const Partitions& entries) {
-  return entries.contains(kAll);
+  return entries.contains(all_partitions);
 }
 
 bool LossStatement::holds_back(const std::string& topic, const Partitions& entries,
                                Clock::time_point compared) const {
-  const auto all = entries.find(kAll);
+  const auto all = entries.find(all_partitions);
   if (all == entries.end()) return false;
   const auto seen = seen_.find(topic);
   return seen == seen_.end() || seen->second.events != all->second || compared <= seen->second.at;
@@ -82,7 +82,7 @@ void LossStatement::settle(Partitions& entries, std::int32_t partitions) {
   for (std::int32_t i = 0; i < partitions; ++i) {
     if (!entries.contains(std::to_string(i))) return;
   }
-  entries.erase(kAll);
+  entries.erase(all_partitions);
 }
 
 }  // namespace fcap::updater

@@ -258,14 +258,13 @@ class PartitionSet {
   struct Partition {
     explicit Partition(std::unique_ptr<Mark> own) : mark(std::move(own)) {}
     OwnMark mark;
-    bool no_mark_said = false;  // that something else stands at the mark's key
     PartitionPhase phase = PartitionPhase::kChecking;
     bool positioned = false;  // whether `tracker` says where reading is
     OffsetQuery asked = OffsetQuery::kNo;
+    bool left_behind = false;  // its check has taken too long: the others are read without it
+    bool held = false;         // by hold()
     // Since when its check waits for an answer of Kafka, over all attempts.
     std::optional<Clock::time_point> asking_since;
-    bool left_behind = false;  // that has taken too long: the others are read without it
-    bool held = false;         // by hold()
     std::uint64_t generation = 0;
     OffsetTracker tracker;
     std::multiset<std::int64_t> letters;  // offsets whose dead letters have not arrived
@@ -279,8 +278,8 @@ class PartitionSet {
     Gaps gaps;
     std::int64_t sure_from = 0;         // offsets done from here on are in this data set
     std::uint64_t gaps_generation = 0;  // GapPiece::gaps_generation
-    bool some_expired = false;          // of the gaps, since some were found
     std::int64_t place_at = 0;          // where the consumer must be
+    bool some_expired = false;          // of the gaps, since some were found
     bool must_move = false;             // the consumer is not at place_at
     bool reconnected = false;           // kChecking: since the mark was confirmed
     // The mark claims what may have been lost, or is about another log. Until one is written that
@@ -294,6 +293,7 @@ class PartitionSet {
     Clock::time_point mark_begun{};  // the last write of the mark
     Clock::time_point compared{};    // as MarkNews::compared
     std::uint32_t failures = 0;
+    bool no_mark_said = false;  // that something else stands at the mark's key
     std::optional<std::int64_t> commit_sent;
     LogWatch log;
     // What a check has found: Kafka's answer, and whether the mark found is about this log.

@@ -41,6 +41,7 @@ std::optional<RedisMemory> redis_memory(redis::Client& client, std::chrono::mill
     keys.push_back(redis::tag_of_slot(shard.slots.front().first));
   }
   std::vector<redis::BlockingCall> calls;
+  calls.reserve(keys.size());
   for (const std::string& key : keys) calls.push_back({.words = {"INFO", "memory"}, .key = key});
   std::optional<RedisMemory> most;
   redis::call_and_wait(client, calls, deadline, [&](std::size_t, const redis::Reply& reply) {

@@ -175,12 +175,12 @@ BoundsBook::Waiting BoundsBook::take_waiting() {
   return std::exchange(waiting_, {});
 }
 
-void BoundsBook::settle(const Waiting& taken, LogBoundsAnswers answers) {
-  for (auto& [partition, answer] : answers) {
+void BoundsBook::settle(const Waiting& taken, const LogBoundsAnswers& answers) {
+  for (const auto& [partition, answer] : answers) {
     const auto number = taken.find(partition);
     if (number == taken.end()) continue;
     BoundsQuestion& question = questions_[partition];
-    if (question.number == number->second) question.answer = std::move(answer);
+    if (question.number == number->second) question.answer = answer;
   }
 }
 

@@ -80,7 +80,7 @@ class BoundsBook {
   [[nodiscard]] bool waiting() const noexcept { return !waiting_.empty(); }
   /// The partitions that wait for an answer; settle() gives it.
   [[nodiscard]] Waiting take_waiting();
-  void settle(const Waiting& taken, LogBoundsAnswers answers);
+  void settle(const Waiting& taken, const LogBoundsAnswers& answers);
   /// The answer to the last query; nullopt: it has not arrived.
   [[nodiscard]] std::optional<Result<LogBounds>> answer(std::int32_t partition) const;
 

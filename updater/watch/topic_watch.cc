@@ -282,7 +282,7 @@ void TopicWatch::look_at_starts(const std::set<std::int32_t>& readable) {
     if (at != committed.value().offsets.end()) offset = std::max(offset, at->second);
   }
   const std::lock_guard lock(mutex_);
-  book_.set_starts(std::move(starts));
+  book_.set_starts(starts);
 }
 
 void TopicWatch::look_at_oldest() {
