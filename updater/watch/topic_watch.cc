@@ -127,7 +127,7 @@ void TopicWatch::answer_bounds(const Status& unanswered) {
   say_misdated(found);
   answers.merge(found);
   const std::lock_guard lock(mutex_);
-  bounds_.settle(waiting, std::move(answers));
+  bounds_.settle(waiting, answers);
 }
 
 void TopicWatch::say_misdated(const LogBoundsAnswers& found) {

@@ -49,7 +49,8 @@ TEST_F(UpdaterSlowRedis, SOAK_ABacklogIsWrittenOnce) {
     const SlowRedis slow(redis_pid());
     updater = start_updater();
     expect_written(*updater, kEvents / 2);
-    EXPECT_GT(updater->metrics().marks_written.value(), 3 * kPartitions) << "marks move meanwhile";
+    EXPECT_GT(updater->metrics().marks_written.value(), kPartitions)
+        << "marks move meanwhile, beyond those of the start";
     expect_written(*updater, kEvents);
   }
   expect_written_once(*updater);
