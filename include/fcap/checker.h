@@ -52,7 +52,8 @@ namespace fcap {
 class FCAP_EXPORT Checker {
  public:
   /// Receives the answer of check_async(), exactly once. Must not block, throw, or start a blocking
-  /// check on this Checker (which would be answered kReentrant); check_async() is allowed. One that
+  /// check on this Checker (which would be answered kReentrant); check_async() is allowed. The same
+  /// goes for the end of what it holds, which may be the last owner of the Checker. One that
   /// takes long keeps the answers to other checks waiting: use an executor.
   using Callback = UniqueFunction<void(CheckResult)>;
 

@@ -82,7 +82,7 @@ AsyncStart CallbackChecks::check_async(std::string_view user, std::span<const Ca
     return {};
   }
   const Store::Deadline deadline = deadline_of(*read, options);
-  if (options.return_known) return start_or_answer(*read, deadline, std::move(callback));
+  if (options.return_known) return start_or_answer(*read, deadline, callback);
   read->callback = std::move(callback);
   return {.answer = std::nullopt, .handle = CheckHandle(start(*read, deadline).release())};
 }
@@ -136,7 +136,7 @@ Store::Deadline CallbackChecks::deadline_of(const AsyncRead& read,
 }
 
 AsyncStart CallbackChecks::start_or_answer(AsyncRead& read, Store::Deadline deadline,
-                                           Checker::Callback callback) noexcept {
+                                           Checker::Callback& callback) noexcept {
   if (read.answered) {
     CheckResult answer = std::move(read.result);
     read.drop_reference();

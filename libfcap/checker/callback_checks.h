@@ -94,9 +94,10 @@ class CallbackChecks final : private ReadOwner {
                                          const CheckOptions& options,
                                          std::unique_ptr<AsyncPick>* pick = nullptr) noexcept;
   [[nodiscard]] HeldRead start(AsyncRead& read, Store::Deadline deadline) noexcept;
-  /// start() of a check whose answer is returned where it is known at once.
+  /// start() of a check whose answer is returned where it is known at once; then `callback` is left
+  /// to the caller.
   [[nodiscard]] AsyncStart start_or_answer(AsyncRead& read, Store::Deadline deadline,
-                                           Checker::Callback callback) noexcept;
+                                           Checker::Callback& callback) noexcept;
   [[nodiscard]] AsyncStart answered_now(CheckResult answer) noexcept;
   [[nodiscard]] bool knows_answer(AsyncRead& read, std::size_t user_bytes,
                                   std::span<const Candidate> candidates,

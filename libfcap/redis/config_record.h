@@ -54,7 +54,7 @@ struct ConfigRecord {
   Instant created = {};
   /// The open gaps: the partitions whose events may be missing, each with an instant that is later
   /// than all those events, and the slots of all users that they may belong to. By
-  /// "<group>:<topic>", and by the partition's number, "*" or "expired" (docs/keys.md).
+  /// "<group>:<topic>", and by the partition's number, "*", "expired" or "repeated" (docs/keys.md).
   using MissingBefore = std::map<std::string, std::map<std::string, MissingEvents>>;
   MissingBefore missing_before = {};
 

@@ -6,7 +6,7 @@
 namespace fcap::rules {
 namespace {
 
-// Some two milliseconds.
+// About a millisecond.
 constexpr std::size_t kStepsMax = std::size_t{1} << 19U;
 
 std::size_t first_after(std::span<const Instant> times, std::int64_t instant_ms) noexcept {

@@ -58,8 +58,8 @@ class WindowChain {
                                        std::int64_t now_ms) noexcept;
 
 /// The first instant, `now` or later, at which fewer than `limit` (above zero) entries are in open
-/// windows. Where that takes half a million steps to find, an instant at which none is: thousands
-/// of windows would have to lie ahead of `now`.
+/// windows. Where that takes half a million steps to find, an instant at which none is: records of
+/// the usual size are far below it.
 [[nodiscard]] std::int64_t fixed_clears_at(std::span<const Instant> times, FixedWindow window,
                                            std::uint32_t limit, std::int64_t now_ms) noexcept;
 
@@ -67,8 +67,8 @@ class WindowChain {
 /// as a window of its own where none did; it opens none for others. With `any_confirmation_order`,
 /// where a confirmation could move the windows of entries, all that happened within the last
 /// `length` counts, because any window that is open then has opened within that time. Half a
-/// million steps are reached by hundreds of entries in the window that is open, beside hundreds of
-/// windows before it. `chain` is room to work in. They throw std::bad_alloc.
+/// million steps are reached where hundreds of entries leave the retention before a window closes.
+/// `chain` is room to work in. They throw std::bad_alloc.
 [[nodiscard]] OpenWindows open_windows(std::span<const Instant> times,
                                        std::span<const Reserved> reserved, FixedWindow window,
                                        std::int64_t now_ms, WindowChain& chain);

@@ -33,7 +33,7 @@ by_find_package() {
 }
 
 # statically NAME [OPTION…]: the library alone: also shows that it needs none of what updater, command and tests need. Not
-# optimised, which takes a third of the time: what it is made of was tested before.
+# optimised, which takes half of the time: what it is made of was tested before.
 statically() {
   # Within the checkout and by the presets' launcher, so that a compiler cache knows it again.
   local name=$1 built=$FCAP_ROOT/build/$1

@@ -150,7 +150,8 @@ void ConfigPublisher::on_answer(const ConfigOperation& call) {
     log_(LogLevel::kWarning, key_ + " holds " + call.record + " and is replaced by " + text_ +
                                  ": Checkers must have the same settings as this updater");
   }
-  write(&call.record, with_gaps(redis::with_created(text_, record.created), recorded));
+  const Instant created = record.created == Instant{} ? wall_now_ : record.created;
+  write(&call.record, with_gaps(redis::with_created(text_, created), recorded));
 }
 
 std::chrono::milliseconds ConfigPublisher::store_ahead() const {

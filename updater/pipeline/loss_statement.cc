@@ -8,6 +8,7 @@ namespace {
 
 const std::string all_partitions{LossStatement::kAllPartitions};
 const std::string expired_events{LossStatement::kExpired};
+const std::string only_repeated{LossStatement::kRepeated};
 
 }  // namespace
 
@@ -18,7 +19,9 @@ void LossStatement::lost(const SlotSet& slots) {
 
 void LossStatement::written(std::uint64_t losses) {
   // A loss that was noted while the write was under way is not in what was written.
-  if (losses == losses_) pending_ = {};
+  if (losses != losses_) return;
+  pending_ = {};
+  repeated_ = {};
 }
 
 void LossStatement::look(const redis::ConfigRecord& found, const std::string& own,
@@ -26,9 +29,16 @@ void LossStatement::look(const redis::ConfigRecord& found, const std::string& ow
   const auto entries_here = found.missing_before.find(own);
   const bool stands_here =
       entries_here != found.missing_before.end() && stands(entries_here->second);
-  const bool known = created_ != Instant{} && found.created != Instant{};
-  if (known && created_ != found.created && !stands_here) lost(SlotSet::all());
-  created_ = found.created;
+  const auto repeat = [&](const SlotSet& slots) {
+    repeated_ |= slots;
+    ++losses_;
+  };
+  if (stands_here) repeated_ = {};
+  if (found.created != Instant{}) {
+    const bool again = created_ != Instant{} && created_ != found.created;
+    if (again && !stands_here) repeat(SlotSet::all());
+    created_ = found.created;
+  }
   std::map<std::string, Seen> seen;
   for (const auto& [topic, entries] : found.missing_before) {
     const auto all = entries.find(all_partitions);
@@ -36,14 +46,14 @@ void LossStatement::look(const redis::ConfigRecord& found, const std::string& ow
     const auto before = seen_.find(topic);
     const bool is_new = before == seen_.end() || before->second.events != all->second;
     seen[topic] = is_new ? Seen{all->second, now} : before->second;
-    if (is_new && !stands_here) lost(all->second.slots);
+    if (is_new && !stands_here && !entries.contains(only_repeated)) repeat(all->second.slots);
   }
   seen_ = std::move(seen);
 }
 
 void LossStatement::apply(Partitions& entries, Instant latest) const {
   if (!pending()) return;
-  redis::MissingEvents all{latest, pending_};
+  redis::MissingEvents all{latest, pending_ | repeated_};
   for (const auto& [partition, events] : entries) {
     if (partition == expired_events || events.before == Instant{}) continue;
     all.slots |= events.slots;
@@ -56,6 +66,7 @@ void LossStatement::apply(Partitions& entries, Instant latest) const {
   }
   std::erase_if(entries, [](const auto& entry) { return entry.first != expired_events; });
   entries.emplace(all_partitions, std::move(all));
+  if (pending_.empty()) entries.emplace(only_repeated, Instant{});
 }
 
 void LossStatement::expire(Partitions& entries, const redis::MissingEvents& events) {

@@ -49,19 +49,23 @@ class LossStatement {
   /// The entry about messages that Kafka no longer has. It is no partition's: whoever fills gaps
   /// leaves it, and it goes when no window reaches so far back any more.
   static constexpr std::string_view kExpired = "expired";
+  /// Stands beside "*", with an instant of 0, where that only repeats for a topic what others have
+  /// found out. Without it, the updaters of several topics would repeat each other's statements
+  /// without end.
+  static constexpr std::string_view kRepeated = "repeated";
 
   /// Events of these users may be missing: to be stated with the next apply().
   void lost(const SlotSet& slots);
-  [[nodiscard]] bool pending() const noexcept { return !pending_.empty(); }
+  [[nodiscard]] bool pending() const noexcept { return !pending_.empty() || !repeated_.empty(); }
   /// How many losses apply() states.
   [[nodiscard]] std::uint64_t losses() const noexcept { return losses_; }
   /// So many losses are stated in what was written.
   void written(std::uint64_t losses);
 
   /// Looks at what is recorded; ConfigRecord{}: nothing. All groups and topics share the data of
-  /// this Redis, so a statement that others have made shows a loss for `own` as well, unless one
-  /// named `own` stands already. A record that was created since the last look shows the same:
-  /// others may have stated that loss, and taken their statement back meanwhile.
+  /// this Redis, so what others have found out is a loss for `own` as well, unless a statement of
+  /// `own` stands already. A record that was created since the last look shows the same: others may
+  /// have stated that loss, and taken their statement back meanwhile.
   void look(const redis::ConfigRecord& found, const std::string& own, Clock::time_point now);
 
   /// Puts what is pending into the entries of a topic, in place of all but kExpired. `latest`: as
@@ -86,8 +90,9 @@ class LossStatement {
   };
 
   SlotSet pending_;
+  SlotSet repeated_;  // pending as well: what others have found out
   std::uint64_t losses_ = 0;
-  Instant created_ = {};              // ConfigRecord::created at the last look
+  Instant created_ = {};              // ConfigRecord::created when it was last known
   std::map<std::string, Seen> seen_;  // the statement that stood at the last look, by topic
 };
 

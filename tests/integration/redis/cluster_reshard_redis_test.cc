@@ -14,6 +14,7 @@ using testing::RedisCluster;
 using testing::SlotMove;
 using testing::Slots;
 using testing::StoreCalls;
+using testing::wait_until;
 
 class ReshardedCluster : public testing::ClusterTest {
  protected:
@@ -90,6 +91,8 @@ TEST_F(ReshardedCluster, ANodeJoinsTakesSlotsGivesThemBackAndGoes) {
   EXPECT_TRUE(load.wait_for_more(kUsers));
   EXPECT_GT(cluster_->calls(added, "append"), 0);
   cluster_->move_slots(added, 0, kMoved);
+  // Whoever has not heard of that yet would ask the node that is gone.
+  EXPECT_TRUE(wait_until([&] { return value_of(store_->health(), "cluster_masters") == 3; }));
   cluster_->remove_node(added);
   EXPECT_TRUE(load.wait_for_more(kUsers));
   expect_all_well(load);

@@ -2,7 +2,9 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -144,7 +146,8 @@ TEST_F(ConfigPublisherLoss, AnotherTopicsUpdaterSaysTheSameOfItsOwnOnce) {
   turn(first_, {});
   Member other(*store_, {"g", "u"});
   turn(other, {});
-  EXPECT_EQ(missing(), (Missing{{"g:t", {{"*", later_}}}, {"g:u", {{"*", later_}}}}));
+  EXPECT_EQ(missing(),
+            (Missing{{"g:t", {{"*", later_}}}, {"g:u", {{"*", later_}, {"repeated", Instant{}}}}}));
   turn(first_, {});
   for (int i = 0; i < 3; ++i) turn(other, {{0, std::nullopt}, {1, std::nullopt}});
   EXPECT_EQ(missing(), all());
@@ -167,6 +170,32 @@ TEST_F(ConfigPublisherLoss, AnotherTopicsUpdaterSaysItEvenIfTheFirstOneHasTakenI
   EXPECT_EQ(missing(), Missing{});
   turn(other, {}, false);
   EXPECT_EQ(missing().at("g:u").at("*").before, later_);
+}
+
+TEST_F(ConfigPublisherLoss, ManyTopicsComeToAnEnd) {
+  std::vector<std::unique_ptr<Member>> members;
+  for (const char* topic : {"t", "u", "v", "w"}) {
+    members.push_back(std::make_unique<Member>(*store_, ConfigPublisher::Reader{"g", topic}));
+  }
+  const auto settle = [&](int rounds) {
+    for (int round = 0; round < rounds; ++round) {
+      for (const auto& member : members) {
+        turn(*member, {{0, std::nullopt}, {1, std::nullopt}});
+      }
+    }
+    EXPECT_EQ(missing(), Missing{});
+  };
+  settle(8);
+  erase();
+  wall_ += std::chrono::minutes{1};
+  settle(8);
+}
+
+// A record that cannot be read is replaced by one that is created anew.
+TEST_F(ConfigPublisherLoss, ARecordIsNeverWithoutWhenItWasCreated) {
+  replace("{}");
+  turn(first_, {});
+  EXPECT_EQ(redis::parse_config(stored()).value().created, wall_);
 }
 
 TEST_F(ConfigPublisherLoss, ANewGroupSaysNothingWhereRedisIsInUse) {

@@ -72,7 +72,8 @@ TEST_F(ConfigPublisherGaps, OpenGapsAreSaidAtOnceAndTakenBackWhenTheyAreClosed) 
   EXPECT_EQ(missing(), (redis::ConfigRecord::MissingBefore{{"g:t", {{"0", at_}}}}));
   publisher.set_open_gaps(gaps_of({{0, std::nullopt}, {1, std::nullopt}}));
   tick(publisher);
-  EXPECT_EQ(stored(), redis::encode_config(record));
+  EXPECT_EQ(stored_settings(), redis::encode_config(record));
+  EXPECT_EQ(missing(), redis::ConfigRecord::MissingBefore{});
 }
 
 TEST_F(ConfigPublisherGaps, UpdatersOfTwoTopicsSpeakEachOfItsOwn) {
@@ -92,7 +93,7 @@ TEST_F(ConfigPublisherGaps, UpdatersOfTwoTopicsSpeakEachOfItsOwn) {
 // Another server may hold the same value and less data.
 TEST_F(ConfigPublisherGaps, WhatWasKnownOverAnotherConnectionIsNotWritten) {
   const redis::ConfigRecord record = record_of(std::chrono::days{32});
-  const std::string config = redis::encode_config(record);
+  const std::string config = redis::with_created(redis::encode_config(record), at_);
   std::uint64_t epoch = 1;
   testing::FaultStore store;
   store.epoch = [&] { return epoch; };

@@ -122,7 +122,30 @@ TEST_F(LossStatementTest, AStatementOfOthersIsALossUnlessOneStandsAlready) {
   EXPECT_TRUE(loss_.pending());
   Partitions entries;
   loss_.apply(entries, kNow);
-  EXPECT_EQ(entries, (Partitions{{"*", {kNow, {0, 9}}}}));
+  EXPECT_EQ(entries, (Partitions{{"*", {kNow, {0, 9}}}, {"repeated", Instant{}}}));
+}
+
+// Otherwise each of them would be news to the others, in turn and without end.
+TEST_F(LossStatementTest, WhatOthersOnlyRepeatIsRepeatedByNobody) {
+  look({{"h:t", {{"*", kNow}, {"repeated", Instant{}}}}}, 1, loss_);
+  EXPECT_FALSE(loss_.pending());
+}
+
+TEST_F(LossStatementTest, WhatIsFoundOutIsStatedAsSuchAlsoWhereItWasToBeRepeated) {
+  look({{"h:t", {{"*", {kNow, {0, 9}}}}}}, 1, loss_);
+  loss_.lost({20, 29});
+  Partitions entries;
+  loss_.apply(entries, kNow);
+  EXPECT_EQ(entries, (Partitions{{"*", {kNow, both({0, 9}, {20, 29})}}}));
+}
+
+// An updater of the same topic was faster.
+TEST_F(LossStatementTest, WhatWasToBeRepeatedIsNotWhereItStandsMeanwhile) {
+  const LossStatement::Missing others{{"h:t", {{"*", kNow}}}};
+  look(others, 1, loss_);
+  EXPECT_TRUE(loss_.pending());
+  look({{"h:t", others.at("h:t")}, {kTopic, {{"*", kNow}}}}, 2, loss_);
+  EXPECT_FALSE(loss_.pending());
 }
 
 TEST_F(LossStatementTest, WhatHasExpiredIsSaidOfAllItsUsersUntilTheLastOfIt) {
@@ -307,6 +330,12 @@ TEST_F(LossStatementTest, ARecordThatWasCreatedAgainShowsALoss) {
   loss_.written(loss_.losses());
   look({}, 4);
   EXPECT_FALSE(loss_.pending()) << "once";
+  // In between, the record could not be read.
+  created_ = {};
+  look({}, 5);
+  created_ = kNow + milliseconds{2};
+  look({}, 6);
+  EXPECT_TRUE(loss_.pending());
 }
 
 TEST_F(LossStatementTest, ARecordThatWasCreatedAgainShowsNothingMoreWhereThatIsStated) {
