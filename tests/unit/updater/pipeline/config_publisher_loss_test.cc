@@ -191,7 +191,7 @@ TEST_F(ConfigPublisherLoss, ManyTopicsComeToAnEnd) {
   settle(8);
 }
 
-// A record that cannot be read is replaced by one that is created anew.
+// A record that cannot be read is replaced by one that says when it was created.
 TEST_F(ConfigPublisherLoss, ARecordIsNeverWithoutWhenItWasCreated) {
   replace("{}");
   turn(first_, {});
