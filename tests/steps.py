@@ -70,7 +70,9 @@ class Steps:
 
     def summary(self, began):
         """The last lines of a run."""
-        print("\n".join(("", *self.failures, "", f"{'step':<40} {'':<7}{'wall':>8} {'processor':>8}", *self.report)))
+        print("\n".join(("", f"{'step':<40} {'':<7}{'wall':>8} {'processor':>8}", *self.report)))
         print(f"{'all':<40} {'':<7}{time.monotonic() - began:6.0f} s {processor_seconds():6.0f} s")
+        for line in self.failures:  # last, because of a long record only the end may be kept
+            print(line)
         print(f"\n{self.counts[0]} passed, {self.counts[1]} failed, {self.counts[2]} skipped")
         return 1 if self.counts[1] else 0
