@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "kafka/leader_moves.h"
+
 namespace fcap::kafka {
 namespace {
 
@@ -423,24 +425,27 @@ Status Consumer::committed(std::vector<PartitionOffset>& partitions,
 Status Consumer::offsets_at(Instant time, std::vector<PartitionOffset>& partitions,
                             std::chrono::milliseconds timeout) {
   for (PartitionOffset& at : partitions) at.offset = to_ms(time);
-  const auto list = list_of(partitions);
-  const auto code = rd_kafka_offsets_for_times(client_.get(), list.get(), to_int_ms(timeout));
+  PartitionList list;
+  const auto code = ask_leaders(timeout, [&](std::chrono::milliseconds left) {
+    list = list_of(partitions);
+    const auto whole = rd_kafka_offsets_for_times(client_.get(), list.get(), to_int_ms(left));
+    return whole == RD_KAFKA_RESP_ERR_NO_ERROR ? first_error(*list) : whole;
+  });
   partitions = offsets_of(options_.topic, *list);
   for (int i = 0; i < list->cnt; ++i) {
     PartitionOffset& at = partitions[static_cast<std::size_t>(i)];
-    const bool found = code == RD_KAFKA_RESP_ERR_NO_ERROR &&
-                       list->elems[i].err == RD_KAFKA_RESP_ERR_NO_ERROR && at.offset >= 0;
-    if (!found) at.offset = PartitionOffset::kNone;
+    const bool found = list->elems[i].err == RD_KAFKA_RESP_ERR_NO_ERROR && at.offset >= 0;
+    if (!found || code != RD_KAFKA_RESP_ERR_NO_ERROR) at.offset = PartitionOffset::kNone;
   }
-  return status_of(code == RD_KAFKA_RESP_ERR_NO_ERROR ? first_error(*list) : code,
-                   "looking offsets up by time");
+  return status_of(code, "looking offsets up by time");
 }
 
 Result<Watermarks> Consumer::watermarks(std::int32_t partition, std::chrono::milliseconds timeout) {
   Watermarks marks;
-  const auto code =
-      rd_kafka_query_watermark_offsets(client_.get(), options_.topic.c_str(), partition, &marks.low,
-                                       &marks.high, to_int_ms(timeout));
+  const auto code = ask_leaders(timeout, [&](std::chrono::milliseconds left) {
+    return rd_kafka_query_watermark_offsets(client_.get(), options_.topic.c_str(), partition,
+                                            &marks.low, &marks.high, to_int_ms(left));
+  });
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return status_of(code, "asking for a partition's ends");
   return marks;
 }

@@ -7,7 +7,9 @@
 
 #include <fmt/format.h>
 
+#include "kafka/leader_moves.h"
 #include "kafka/message.h"
+#include "kafka/partition_lists.h"
 
 namespace fcap::kafka {
 namespace {
@@ -77,8 +79,10 @@ Result<std::vector<OffsetSpan>> RangeReader::whole_topic() {
   std::vector<OffsetSpan> spans;
   for (std::int32_t partition = 0; partition < count.value(); ++partition) {
     OffsetSpan span{partition, 0, 0};
-    const auto code = rd_kafka_query_watermark_offsets(client_.get(), topic_.c_str(), partition,
-                                                       &span.from, &span.to, answer_ms());
+    const auto code = ask_leaders(answer_within_, [&](std::chrono::milliseconds left) {
+      return rd_kafka_query_watermark_offsets(client_.get(), topic_.c_str(), partition, &span.from,
+                                              &span.to, to_int_ms(left));
+    });
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
       return failure(fmt::format("{} [{}]", topic_, partition), code);
     }
