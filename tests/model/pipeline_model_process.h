@@ -146,9 +146,10 @@ class Model::Process final : private OffsetSource, private LogLooks {
   }
 
   [[nodiscard]] bool at_rest() const {
-    return writer_.batches_in_flight() == 0 && partitions_.marks_settled() &&
-           !partitions_.checking() && partitions_.offsets_missing() == 0 && !filler_.busy() &&
-           publisher_.trouble().empty() && std::ranges::all_of(positions_, [this](const auto& at) {
+    return writer_.batches_in_flight() == 0 && partitions_.recovery().settled() &&
+           !partitions_.checking() && partitions_.recovery().offsets_missing() == 0 &&
+           !filler_.busy() && publisher_.trouble().empty() &&
+           std::ranges::all_of(positions_, [this](const auto& at) {
              const std::int64_t end = log_of(at.first).end();
              return at.second == end && partitions_.low_water(at.first) == end;
            });
@@ -200,14 +201,12 @@ class Model::Process final : private OffsetSource, private LogLooks {
   void publish(BatchWriter::Clock::time_point now) {
     const Instant latest = model_->after_all_events();
     std::vector<GapEnd> ends;
-    partitions_.list_gap_ends(ends);
+    partitions_.recovery().list_gap_ends(ends);
     gap_times_.look(ends, latest);
     publisher_.set_open_gaps(gap_times_.open_gaps());
-    MarkNews news{.partitions = model_->known_partitions(),
-                  .gone = partitions_.take_marks_gone(),
-                  .latest = latest,
-                  .connections = model_->epoch_};
-    partitions_.list_compared(news.compared);
+    MarkNews news{
+        .partitions = model_->known_partitions(), .latest = latest, .connections = model_->epoch_};
+    partitions_.recovery().tell_marks(news);
     publisher_.set_marks(std::move(news));
     publisher_.tick(now, model_->wall_now());
   }

@@ -181,7 +181,7 @@ void ShardRunner::write_mark(ShardWorld::Master& master) {
   }
 }
 
-// --- What is stated, as ClusterPartitionSet and ShardTurns tell it.
+// --- What is stated, as ShardRecovery and ShardTurns tell it.
 
 bool ShardRunner::is_confirmed(const ShardWorld::Master& master) const {
   return master.away_for == 0 && marks_.counts(master.node, master.epoch, marks_.stamp());

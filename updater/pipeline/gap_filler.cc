@@ -83,13 +83,14 @@ GapFiller::~GapFiller() {
 
 bool GapFiller::current(const Batch& batch) const {
   const auto piece = pieces_.find(batch.gap_ticket);
-  return piece != pieces_.end() && parts_.partitions->filling(piece->second.what);
+  return piece != pieces_.end() && parts_.partitions->recovery().filling(piece->second.what);
 }
 
 void GapFiller::written(const Batch& batch) {
   const auto piece = pieces_.find(batch.gap_ticket);
   if (piece == pieces_.end()) return;
-  parts_.partitions->count_piece(piece->second.what, batch);
+  GapPiece& what = piece->second.what;
+  what.failed |= parts_.partitions->recovery().not_counted(batch, what.partition, what.stamp);
   --piece->second.chunks;
 }
 
@@ -119,13 +120,13 @@ void GapFiller::tick(Clock::time_point now, bool read) {
 }
 
 void show_gaps(const PartitionSet& partitions, Metrics& metrics) {
-  const std::int64_t missing = partitions.offsets_missing();
+  const std::int64_t missing = partitions.recovery().offsets_missing();
   metrics.gap_offsets.set(missing != 0 || partitions.gaps_known() ? missing : Gauge::kUnknown);
 }
 
 void GapFiller::drop_passed() {
   std::erase_if(pieces_, [this](const auto& it) {
-    if (parts_.partitions->filling(it.second.what)) return false;
+    if (parts_.partitions->recovery().filling(it.second.what)) return false;
     parts_.log->stop(it.second.what.partition);
     return true;
   });
@@ -137,7 +138,7 @@ bool GapFiller::being_filled(std::int32_t partition) const {
 }
 
 void GapFiller::begin_pieces(Clock::time_point now) {
-  parts_.partitions->list_pieces(listed_);
+  parts_.partitions->recovery().list_pieces(listed_);
   for (const GapPiece& piece : listed_) {
     if (pieces_.size() >= options_.partitions_max) return;
     if (being_filled(piece.partition)) continue;
@@ -212,8 +213,8 @@ std::size_t GapFiller::room() const noexcept {
 void GapFiller::tell_expired(OpenPiece& piece, std::optional<Instant> newest) {
   const auto log_start = std::exchange(piece.log_start, std::nullopt);
   if (!log_start) return;
-  parts_.partitions->expire(piece.what, *log_start, newest,
-                            parts_.clocks().earliest - options_.records.retention);
+  parts_.partitions->recovery().expire(piece.what, *log_start, newest,
+                                       parts_.clocks().earliest - options_.records.retention);
 }
 
 void GapFiller::give_up(Pieces::iterator piece, Clock::time_point now) {
@@ -319,7 +320,7 @@ void GapFiller::finish_pieces() {
   std::erase_if(pieces_, [this](const auto& it) {
     const OpenPiece& piece = it.second;
     if (!piece.read_to_end || piece.chunks > 0 || !piece.letters.empty()) return false;
-    if (parts_.partitions->piece_done(piece.what) && parts_.filled) {
+    if (parts_.partitions->recovery().piece_done(piece.what) && parts_.filled) {
       parts_.filled(piece.what, piece.newest);
     }
     return true;

@@ -55,8 +55,8 @@ std::int64_t mark_to_write(std::int64_t low_water, std::optional<std::int64_t> m
   return std::max(low_water, *mark);
 }
 
-Recovery plan_recovery(const Claim& certain, std::int64_t done, std::int64_t next,
-                       std::optional<std::int64_t> gap_min) {
+RecoveryPlan plan_recovery(const Claim& certain, std::int64_t done, std::int64_t next,
+                           std::optional<std::int64_t> gap_min) {
   if (certain.position >= next) return {next, certain.gaps};
   const bool in_line = !gap_min || next - certain.position < *gap_min || certain.position >= done;
   if (in_line) return {certain.position, certain.gaps};

@@ -83,7 +83,7 @@ struct Start {
                                          bool may_fall);
 
 /// What is read again at once, before any later message, and what becomes a gap.
-struct Recovery {
+struct RecoveryPlan {
   std::int64_t read_from = 0;
   Gaps gaps = {};
 };
@@ -91,7 +91,7 @@ struct Recovery {
 /// `certain` is what is in Redis for certain, `done` the offset below which everything was settled
 /// once (written, or put aside as a dead letter), `next` the first that was not read yet. A stretch
 /// of less than `gap_min` offsets is read in line; none: every stretch is, however long.
-[[nodiscard]] Recovery plan_recovery(const Claim& certain, std::int64_t done, std::int64_t next,
-                                     std::optional<std::int64_t> gap_min);
+[[nodiscard]] RecoveryPlan plan_recovery(const Claim& certain, std::int64_t done, std::int64_t next,
+                                         std::optional<std::int64_t> gap_min);
 
 }  // namespace fcap::updater

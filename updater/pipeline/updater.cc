@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "updater/pipeline/cluster_partition_set.h"
 #include "updater/pipeline/message_view.h"
 
 namespace fcap::updater {
@@ -70,8 +69,9 @@ Updater::Updater(UpdaterOptions options, UpdaterParts parts,
     });
   });
   if (partitions_->by_slot()) {
-    writer_.set_away(
-        [this](std::string_view key) { return partitions_->gives_up(redis::slot_of(key)); });
+    writer_.set_away([this](std::string_view key) {
+      return partitions_->recovery().gives_up(redis::slot_of(key));
+    });
   }
 }
 
@@ -81,13 +81,8 @@ std::unique_ptr<PartitionSet> Updater::make_partitions() {
   marks.group_id = options_.consumer.group_id;
   marks.topic = options_.consumer.topic;
   marks.retention = options_.intake.retention;
-  if (parts_.cluster) {
-    return std::make_unique<ClusterPartitionSet>(*parts_.store, parts_.cluster, parts_.epoch,
-                                                 *parts_.watch, std::move(marks), *metrics_,
-                                                 parts_.log);
-  }
-  return std::make_unique<PartitionSet>(*parts_.store, parts_.epoch, *parts_.watch,
-                                        std::move(marks), *metrics_, parts_.log);
+  return std::make_unique<PartitionSet>(*parts_.store, parts_.epoch, *parts_.watch, marks,
+                                        *metrics_, parts_.log, parts_.cluster);
 }
 
 Updater::~Updater() = default;
@@ -400,7 +395,7 @@ void Updater::drain(Clock::time_point until) {
   }
   // Bounded: marks that cannot be written now only make the next reader start earlier.
   const Clock::time_point marks_until = std::min(until, Clock::now() + kLastMarks);
-  while (!partitions_->marks_settled() && Clock::now() < marks_until) {
+  while (!partitions_->recovery().settled() && Clock::now() < marks_until) {
     partitions_->hurry();
     tick(Clock::now());
     std::this_thread::sleep_for(milliseconds{1});
@@ -444,16 +439,15 @@ OpenGaps Updater::open_gaps() {
   const Instant latest = clocks_.after_all_events();
   gap_times_.expired(partitions_->take_expired(), latest);
   std::vector<GapEnd> ends;
-  partitions_->list_gap_ends(ends);
+  partitions_->recovery().list_gap_ends(ends);
   gap_times_.look(ends, latest);
   return gap_times_.open_gaps();
 }
 
 MarkNews Updater::mark_news() {
   MarkNews news;
-  partitions_->list_compared(news.compared);
+  partitions_->recovery().tell_marks(news);
   news.partitions = parts_.watch->topic(Clock::now()).partitions;
-  news.gone = partitions_->take_marks_gone();
   news.latest = clocks_.after_all_events();
   news.connections = parts_.epoch();
   return news;

@@ -94,7 +94,7 @@ class GapFillerTest : public testing::PartitionSetFixture {
   void turns() {
     for (int i = 0; i < 8; ++i) tick();
   }
-  [[nodiscard]] std::int64_t missing() const { return partitions_.offsets_missing(); }
+  [[nodiscard]] std::int64_t missing() const { return partitions_.recovery().offsets_missing(); }
   [[nodiscard]] bool was_said(std::string_view text) const {
     return std::ranges::any_of(partitions_said_, [&](const std::string& line) {
       return line.find(text) != std::string::npos;

@@ -1,5 +1,6 @@
 // Losses that become gaps, and how gaps are handed out and closed.
 #include "tests/unit/updater/support/fake_looks.h"
+#include "tests/unit/updater/support/news_of.h"
 #include "tests/unit/updater/support/partition_set_fixture.h"
 
 namespace fcap::updater {
@@ -54,7 +55,7 @@ class PartitionGaps : public testing::PartitionSetFixture {
   }
   std::vector<GapPiece> pieces() {
     std::vector<GapPiece> all;
-    partitions_->list_pieces(all);
+    partitions_->recovery().list_pieces(all);
     return all;
   }
   // Fills the newest piece, which must be this one.
@@ -63,7 +64,7 @@ class PartitionGaps : public testing::PartitionSetFixture {
     const GapPiece piece = pieces().front();
     EXPECT_EQ(piece.from, from);
     EXPECT_EQ(piece.to, to);
-    EXPECT_TRUE(partitions_->piece_done(piece));
+    EXPECT_TRUE(partitions_->recovery().piece_done(piece));
     turn();
     turn();
   }
@@ -91,7 +92,7 @@ TEST_F(PartitionGaps, AnEmptiedServerHoldsUpNothingAndIsFilledTheNewestFirst) {
   fill(10, 30);
   EXPECT_EQ(mark_text().find("gaps"), std::string::npos) << mark_text();
   EXPECT_TRUE(pieces().empty());
-  EXPECT_EQ(partitions_->offsets_missing(), 0);
+  EXPECT_EQ(partitions_->recovery().offsets_missing(), 0);
 }
 
 TEST_F(PartitionGaps, TheFirstMessageThatWasReadInAGapIdentifiesTheLog) {
@@ -101,7 +102,7 @@ TEST_F(PartitionGaps, TheFirstMessageThatWasReadInAGapIdentifiesTheLog) {
   EXPECT_EQ(mark_text(), "4 120 gaps=10-120");
   const GapPiece newest = pieces().front();
   partitions_->piece_begun(newest, {.offset = 91, .timestamp_ms = 1, .payload = "a"});
-  EXPECT_TRUE(partitions_->piece_done(newest));
+  EXPECT_TRUE(partitions_->recovery().piece_done(newest));
   partitions_->piece_begun(pieces().front(), {.offset = 60, .timestamp_ms = 1});
   turns();
   const LogPoint first{91, 1, hash_message("", "a")};
@@ -125,11 +126,11 @@ TEST_F(PartitionGaps, ALogThatEndsBeforeARestoredMarkIsAnother) {
   store_.records()[key(0)].bytes = encode_mark(restored);
   ++epoch_;
   turns();
-  EXPECT_EQ(partitions_->offsets_missing(), 128);
+  EXPECT_EQ(partitions_->recovery().offsets_missing(), 128);
   looks.high = 49;  // the topic is recreated
   now_ += std::chrono::minutes{2};
   turns();
-  EXPECT_EQ(partitions_->offsets_missing(), 0);
+  EXPECT_EQ(partitions_->recovery().offsets_missing(), 0);
   EXPECT_EQ(placed_at_, 10);
   EXPECT_EQ(mark_text(), "4 10 cluster=one");
   partitions_->set_log_looks(nullptr);
@@ -138,27 +139,27 @@ TEST_F(PartitionGaps, ALogThatEndsBeforeARestoredMarkIsAnother) {
 TEST_F(PartitionGaps, AMarkThatIsGoneIsSaidOnceAndNotWhereAGroupBegins) {
   begin();
   turns();
-  EXPECT_EQ(partitions_->take_marks_gone(), SlotSet{});
+  EXPECT_EQ(testing::news_of(*partitions_).gone, SlotSet{});
   read(10, 20);
   turns();
   store_.records().clear();
   turns();
-  EXPECT_EQ(partitions_->take_marks_gone(), SlotSet::all());
+  EXPECT_EQ(testing::news_of(*partitions_).gone, SlotSet::all());
   turns();
-  EXPECT_EQ(partitions_->take_marks_gone(), SlotSet{});
+  EXPECT_EQ(testing::news_of(*partitions_).gone, SlotSet{});
 }
 
 TEST_F(PartitionGaps, WithoutAMarkWhereTheGroupHasCommittedOneIsGone) {
   log_.commits[0] = 120;
   begin();
   turns();
-  EXPECT_EQ(partitions_->take_marks_gone(), SlotSet::all());
+  EXPECT_EQ(testing::news_of(*partitions_).gone, SlotSet::all());
 }
 
 TEST_F(PartitionGaps, WhereTheyEndIsSaidOfPartitionsWhoseMarkIsKnown) {
   const auto ends = [this] {
     std::vector<GapEnd> all;
-    partitions_->list_gap_ends(all);
+    partitions_->recovery().list_gap_ends(all);
     return all;
   };
   set_mark(100);
@@ -174,15 +175,12 @@ TEST_F(PartitionGaps, WhereTheyEndIsSaidOfPartitionsWhoseMarkIsKnown) {
   EXPECT_EQ(ends()[0].to, 120);
   fill(90, 120);
   EXPECT_EQ(ends()[0].to, 90);
-  std::map<std::int32_t, PartitionSet::Clock::time_point> compared;
-  partitions_->list_compared(compared);
+  const auto compared = testing::news_of(*partitions_).compared;
   ASSERT_EQ(compared.size(), 1U);
   EXPECT_LT(compared.begin()->second, now_) << "since the write began, not since its answer";
   // Another server may lack what was filled on the former one.
   ++epoch_;
-  compared.clear();
-  partitions_->list_compared(compared);
-  EXPECT_TRUE(compared.empty());
+  EXPECT_TRUE(testing::news_of(*partitions_).compared.empty());
   EXPECT_TRUE(ends().empty());
   turns();
   EXPECT_EQ(ends().size(), 1U);
@@ -211,7 +209,7 @@ TEST_F(PartitionGaps, ANewOwnerGoesOnWithTheGapsOfTheMark) {
   store_.records()[key(0)].bytes = "4 500 gaps=40-90,100-120";
   log_.commits[0] = 500;
   EXPECT_EQ(begin(), 500);
-  EXPECT_EQ(partitions_->offsets_missing(), 70);
+  EXPECT_EQ(partitions_->recovery().offsets_missing(), 70);
   fill(100, 120);
   EXPECT_EQ(mark_text(), "4 500 gaps=40-90");
 }
@@ -232,11 +230,11 @@ TEST_F(PartitionGaps, APieceAcrossAReconnectionCountsForNothing) {
   begin();
   const GapPiece piece = pieces().front();
   ++epoch_;
-  EXPECT_FALSE(partitions_->filling(piece));
-  EXPECT_FALSE(partitions_->piece_done(piece));
+  EXPECT_FALSE(partitions_->recovery().filling(piece));
+  EXPECT_FALSE(partitions_->recovery().piece_done(piece));
   turns();
-  EXPECT_FALSE(partitions_->piece_done(piece)) << "whatever the new server holds";
-  EXPECT_EQ(partitions_->offsets_missing(), 490);
+  EXPECT_FALSE(partitions_->recovery().piece_done(piece)) << "whatever the new server holds";
+  EXPECT_EQ(partitions_->recovery().offsets_missing(), 490);
 }
 
 TEST_F(PartitionGaps, APieceAcrossALossCountsForNothing) {
@@ -245,7 +243,7 @@ TEST_F(PartitionGaps, APieceAcrossALossCountsForNothing) {
   const GapPiece piece = pieces().front();
   store_.records().clear();
   turns();
-  EXPECT_FALSE(partitions_->piece_done(piece));
+  EXPECT_FALSE(partitions_->recovery().piece_done(piece));
   EXPECT_EQ(mark_text(), "4 500 gaps=10-500");
 }
 
@@ -373,14 +371,14 @@ TEST_F(PartitionGaps, WhatExpiresInAGapLeavesIt) {
   begin();
   const GapPiece newest = pieces().front();
   EXPECT_EQ(newest.from, 470);
-  partitions_->expire(newest, 480, std::nullopt, {});
-  EXPECT_EQ(partitions_->offsets_missing(), 20);
-  EXPECT_TRUE(partitions_->piece_done(newest));
+  partitions_->recovery().expire(newest, 480, std::nullopt, {});
+  EXPECT_EQ(partitions_->recovery().offsets_missing(), 20);
+  EXPECT_TRUE(partitions_->recovery().piece_done(newest));
   turns();
-  EXPECT_EQ(partitions_->offsets_missing(), 0);
+  EXPECT_EQ(partitions_->recovery().offsets_missing(), 0);
   EXPECT_EQ(mark(), "500");
   EXPECT_EQ(partitions_->take_expired().size(), 1U);
-  partitions_->expire(newest, 490, std::nullopt, {});
+  partitions_->recovery().expire(newest, 490, std::nullopt, {});
   EXPECT_TRUE(partitions_->take_expired().empty()) << "nothing is missing there";
 }
 
@@ -389,7 +387,7 @@ TEST_F(PartitionGaps, AnotherLogHasNoGaps) {
   begin();
   turns();
   EXPECT_TRUE(partitions_->take(0, 5));  // the topic was recreated
-  EXPECT_EQ(partitions_->offsets_missing(), 0);
+  EXPECT_EQ(partitions_->recovery().offsets_missing(), 0);
 }
 
 }  // namespace partition_gaps_test

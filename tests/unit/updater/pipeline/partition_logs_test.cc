@@ -81,7 +81,7 @@ TEST_F(PartitionLogs, AMarkBeyondTheLogsEndIsNotOfThisLogWhateverElseItKnows) {
   looks_.high = 43;
   EXPECT_EQ(begin(), (Places{{0, 10}}));
   EXPECT_TRUE(was_said("it ends at offset 43; the log read before reached 276"));
-  EXPECT_EQ(set_.offsets_missing(), 0);
+  EXPECT_EQ(set_.recovery().offsets_missing(), 0);
 }
 
 TEST_F(PartitionLogs, ANewPartitionsMarkKnowsItsClusterAndLogSoon) {
@@ -332,7 +332,7 @@ TEST_F(PartitionLogs, WhileNobodyCanLookAtTheLogNoForeignMarkIsBelieved) {
   ++epoch_;
   settle();
   EXPECT_EQ(store_.records()[key(0)].bytes, restored);
-  EXPECT_TRUE(set_.marks_settled()) << "the end waits for none that cannot be written";
+  EXPECT_TRUE(set_.recovery().settled()) << "the end waits for none that cannot be written";
 }
 
 TEST_F(PartitionLogs, ALookThatFailedIsMadeAgain) {

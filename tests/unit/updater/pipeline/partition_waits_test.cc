@@ -34,7 +34,7 @@ class PartitionWaits : public testing::PartitionSetFixture {
   }
   Ends gap_ends() {
     std::vector<GapEnd> listed;
-    set_.list_gap_ends(listed);
+    set_.recovery().list_gap_ends(listed);
     Ends ends;
     ends.reserve(listed.size());
     for (const GapEnd& end : listed) ends.emplace_back(end.partition, end.to);
@@ -42,8 +42,9 @@ class PartitionWaits : public testing::PartitionSetFixture {
   }
   void fill_all() {
     std::vector<GapPiece> pieces;
-    for (set_.list_pieces(pieces); !pieces.empty(); set_.list_pieces(pieces)) {
-      for (const GapPiece& piece : pieces) ASSERT_TRUE(set_.piece_done(piece));
+    for (set_.recovery().list_pieces(pieces); !pieces.empty();
+         set_.recovery().list_pieces(pieces)) {
+      for (const GapPiece& piece : pieces) ASSERT_TRUE(set_.recovery().piece_done(piece));
     }
     settle();
   }
@@ -229,7 +230,7 @@ TEST_F(PartitionWaitsWithGaps, WhatIsDoubtedStaysSoUntilAMarkSaysIt) {
   tick();
   store_.records()[key(0)].bytes = encode_mark({.position = 125});
   settle();
-  EXPECT_EQ(set_.offsets_missing(), 110);
+  EXPECT_EQ(set_.recovery().offsets_missing(), 110);
 }
 
 TEST_F(PartitionWaitsWithGaps, OneThatIsDoubtedAtItsAssignmentIsSaidToLackDataAlsoWithAMark) {
@@ -260,13 +261,13 @@ TEST_F(PartitionWaitsWithGaps, OneThatHasLostDataIsSaidToLackItAlthoughNobodyKno
   place_all();
   EXPECT_EQ(gap_ends(), (Ends{{0, 120}, {1, 120}}));
   fill_all();
-  EXPECT_EQ(set_.offsets_missing(), 0);
+  EXPECT_EQ(set_.recovery().offsets_missing(), 0);
   EXPECT_FALSE(set_.gaps_known());
   EXPECT_EQ(gap_ends(), (Ends{{0, std::nullopt}, {1, 120}}));
   log_.without_leader.clear();
   settle_long();
   place_all();
-  EXPECT_EQ(set_.offsets_missing(), 110);
+  EXPECT_EQ(set_.recovery().offsets_missing(), 110);
   EXPECT_EQ(gap_ends(), (Ends{{0, std::nullopt}, {1, 120}}));
   fill_all();
   EXPECT_TRUE(set_.gaps_known());
@@ -287,7 +288,7 @@ TEST_F(PartitionWaitsWithGaps, OneThatIsTakenOverIsSaidToLackDataOnlyWithoutAMar
   log_.without_leader.clear();
   settle_long();
   EXPECT_EQ(gap_ends(), (Ends{{0, std::nullopt}, {1, 100}}));
-  EXPECT_EQ(set_.offsets_missing(), 90);
+  EXPECT_EQ(set_.recovery().offsets_missing(), 90);
 }
 
 }  // namespace partition_waits_test

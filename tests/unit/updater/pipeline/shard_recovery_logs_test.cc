@@ -4,15 +4,15 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/unit/updater/support/cluster_partition_set_fixture.h"
+#include "tests/unit/updater/support/shard_recovery_fixture.h"
 
 namespace fcap::updater {
-namespace cluster_partition_logs_test {
+namespace shard_recovery_logs_test {
 
 using std::chrono::milliseconds;
 using testing::ScriptedCluster;
 
-class ClusterPartitionLogs : public testing::ClusterPartitionSetFixture {
+class ShardRecoveryLogs : public testing::ShardRecoveryFixture {
  protected:
   // The log goes on at 950 while a shard is away, which has another's mark of 300 when it is back.
   void go_on_below() {
@@ -31,50 +31,50 @@ class ClusterPartitionLogs : public testing::ClusterPartitionSetFixture {
 };
 
 // The group's offset of the former log does not show that a mark is about the new one.
-TEST_F(ClusterPartitionLogs, MarksThatNothingIdentifiesAreNotBelievedInALogWithoutCommits) {
+TEST_F(ShardRecoveryLogs, MarksThatNothingIdentifiesAreNotBelievedInALogWithoutCommits) {
   read_until_the_log_is_another();
   looks_.compacted = true;
   wait_until_read();
   EXPECT_EQ(metrics_.log_unverified.value(), 0U);
 }
 
-TEST_F(ClusterPartitionLogs, ALogThatGoesOnBelowThePositionIsDoubtedFromItsFirstMessageOn) {
+TEST_F(ShardRecoveryLogs, ALogThatGoesOnBelowThePositionIsDoubtedFromItsFirstMessageOn) {
   begin(1'000'000, 1'000'000);
   read(1'000'000, 1'000'010);
   wait_for_marks();
   read(5, 55);  // which is done before its marks are asked for
   wait_for_marks();
-  EXPECT_EQ(set_.offsets_missing(), 0);
+  EXPECT_EQ(set_.recovery().offsets_missing(), 0);
   set_.doubt_all();
-  EXPECT_EQ(set_.offsets_missing(), 50);
+  EXPECT_EQ(set_.recovery().offsets_missing(), 50);
 }
 
-TEST_F(ClusterPartitionLogs, MarksThatNothingIdentifiesAreNotBelievedInALogThatGoesOnBelow) {
+TEST_F(ShardRecoveryLogs, MarksThatNothingIdentifiesAreNotBelievedInALogThatGoesOnBelow) {
   begin(1'000'000, 1'000'000);
   read(1'000'000, 1'000'010);
   wait_for_marks();
   looks_.compacted = true;
   read(5, 55);
   wait_for_marks();
-  EXPECT_EQ(set_.offsets_missing(), 55);
+  EXPECT_EQ(set_.recovery().offsets_missing(), 55);
 }
 
 // Below the first message taken, some may be missing that a mark names as missing, whatever that
 // message is.
-TEST_F(ClusterPartitionLogs, WhatAMarkDoesNotClaimIsMissingAlsoInALogThatGoesOnBelow) {
+TEST_F(ShardRecoveryLogs, WhatAMarkDoesNotClaimIsMissingAlsoInALogThatGoesOnBelow) {
   go_on_below();
-  EXPECT_EQ(set_.offsets_missing(), 660);
+  EXPECT_EQ(set_.recovery().offsets_missing(), 660);
 }
 
 // Nobody can read it, and looking for it takes long.
-TEST_F(ClusterPartitionLogs, WhatDoesNotExistAnyMoreIsNotMissingInALogThatGoesOnBelow) {
+TEST_F(ShardRecoveryLogs, WhatDoesNotExistAnyMoreIsNotMissingInALogThatGoesOnBelow) {
   looks_.low = 400;
   go_on_below();
-  EXPECT_EQ(set_.offsets_missing(), 560);
+  EXPECT_EQ(set_.recovery().offsets_missing(), 560);
 }
 
 // A snapshot may have brought it back, of a former log that was as long.
-TEST_F(ClusterPartitionLogs, AMarkThatNamesNoMessageDoesNotCountWhereTheLogHasOlderOnes) {
+TEST_F(ShardRecoveryLogs, AMarkThatNamesNoMessageDoesNotCountWhereTheLogHasOlderOnes) {
   cluster_.put_others_mark(100, {.cluster = "one"}, 5);
   begin(100, 0);
   turn_until([this] { return lacking().has_value(); });
@@ -82,14 +82,14 @@ TEST_F(ClusterPartitionLogs, AMarkThatNamesNoMessageDoesNotCountWhereTheLogHasOl
   EXPECT_TRUE(was_said("it names no message"));
 }
 
-TEST_F(ClusterPartitionLogs, NothingFromBeforeTheRetentionIsMissing) {
+TEST_F(ShardRecoveryLogs, NothingFromBeforeTheRetentionIsMissing) {
   cluster_.put_others_mark(100, {.cluster = "one"}, 5);
   begin(100, 90);
   turn_until([this] { return lacking().has_value(); });
-  EXPECT_EQ(set_.offsets_missing(), 10);
+  EXPECT_EQ(set_.recovery().offsets_missing(), 10);
 }
 
-TEST_F(ClusterPartitionLogs, AMarkThatNamesNoMessageCountsInALogThatBeginsAtIt) {
+TEST_F(ShardRecoveryLogs, AMarkThatNamesNoMessageCountsInALogThatBeginsAtIt) {
   looks_.low = 100;
   cluster_.put_others_mark(100, {.cluster = "one"}, 5);
   begin(100, 0);
@@ -98,7 +98,7 @@ TEST_F(ClusterPartitionLogs, AMarkThatNamesNoMessageCountsInALogThatBeginsAtIt) 
 }
 
 // The position stands still, but more is known of the log.
-TEST_F(ClusterPartitionLogs, MarksNameAMessageThatWasFoundAlsoIfOneThatIsGoneWasKnownFirst) {
+TEST_F(ShardRecoveryLogs, MarksNameAMessageThatWasFoundAlsoIfOneThatIsGoneWasKnownFirst) {
   looks_.low = 50;
   cluster_.put_others_mark(100, {.cluster = "one", .last = looks_.point(5)}, 5);
   begin(100, 100);
@@ -111,7 +111,7 @@ TEST_F(ClusterPartitionLogs, MarksNameAMessageThatWasFoundAlsoIfOneThatIsGoneWas
 }
 
 // It is stopping. A snapshot may have brought the mark back, of a former log.
-TEST_F(ClusterPartitionLogs, WhileNobodyCanLookAtTheLogNoForeignMarkIsBelieved) {
+TEST_F(ShardRecoveryLogs, WhileNobodyCanLookAtTheLogNoForeignMarkIsBelieved) {
   begin(100, 100);
   wait_for_marks();
   set_.set_log_looks(nullptr);
@@ -124,5 +124,5 @@ TEST_F(ClusterPartitionLogs, WhileNobodyCanLookAtTheLogNoForeignMarkIsBelieved) 
   EXPECT_EQ(cluster_.records(0), restored);
 }
 
-}  // namespace cluster_partition_logs_test
+}  // namespace shard_recovery_logs_test
 }  // namespace fcap::updater

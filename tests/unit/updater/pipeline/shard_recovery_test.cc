@@ -1,8 +1,5 @@
 // What marks say is tested with ShardMarks, and all of it together on real clusters.
-#include "updater/pipeline/cluster_partition_set.h"
-
 #include <chrono>
-#include <csignal>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -10,43 +7,30 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/unit/updater/support/cluster_partition_set_fixture.h"
+#include "tests/unit/updater/support/shard_recovery_fixture.h"
 #include "updater/pipeline/gap_filler.h"
-#include "updater/process/process_log.h"
+#include "updater/pipeline/partition_set.h"
 
 namespace fcap::updater {
-namespace cluster_partition_set_test {
+namespace shard_recovery_test {
 
 using std::chrono::milliseconds;
 using testing::ScriptedCluster;
 
-class ClusterPartitionSetTest : public testing::ClusterPartitionSetFixture {};
-using ClusterPartitionSetDeathTest = ClusterPartitionSetTest;
+class ShardRecoveryTest : public testing::ShardRecoveryFixture {};
 
-// What is written for partitions with marks of their own must not be reached in a cluster.
-TEST_F(ClusterPartitionSetDeathTest, AMarkThatOnlyShardsHaveIsNotAskedFor) {
-  begin(100, 100);
-  wait_for_marks();
-  const auto ask = [this] {
-    configure_logging({});
-    (void)set_.PartitionSet::marks_settled();
-  };
-  EXPECT_EXIT(ask(), ::testing::KilledBySignal(SIGABRT),
-              "a partition whose shards have the marks is not asked for its own");
-}
-
-TEST_F(ClusterPartitionSetTest, ADoubtReachesBackToTheStartOfTheLogThatIsReadNow) {
+TEST_F(ShardRecoveryTest, ADoubtReachesBackToTheStartOfTheLogThatIsReadNow) {
   read_until_the_log_is_another();
   wait_until_read();
   read(0, 50);
   wait_for_marks();
-  EXPECT_EQ(set_.offsets_missing(), 0);
+  EXPECT_EQ(set_.recovery().offsets_missing(), 0);
   set_.doubt_all();
-  EXPECT_EQ(set_.offsets_missing(), 50);
+  EXPECT_EQ(set_.recovery().offsets_missing(), 50);
 }
 
 // Nothing has been put off yet, but it may come back without what it had.
-TEST_F(ClusterPartitionSetTest, WhatIsMissingIsUnknownWhileAShardIsAway) {
+TEST_F(ShardRecoveryTest, WhatIsMissingIsUnknownWhileAShardIsAway) {
   begin(100, 100);
   wait_for_marks();
   show_gaps(set_, metrics_);
@@ -66,7 +50,7 @@ TEST_F(ClusterPartitionSetTest, WhatIsMissingIsUnknownWhileAShardIsAway) {
   EXPECT_EQ(gap_ends(), (std::vector<std::optional<std::int64_t>>{std::nullopt}));
 }
 
-TEST_F(ClusterPartitionSetTest, AGapConcernsTheUsersOfTheShardThatLacksEvents) {
+TEST_F(ShardRecoveryTest, AGapConcernsTheUsersOfTheShardThatLacksEvents) {
   begin(100, 100);
   read(100, 110);
   wait_for_marks();
@@ -86,7 +70,7 @@ TEST_F(ClusterPartitionSetTest, AGapConcernsTheUsersOfTheShardThatLacksEvents) {
 }
 
 // Whatever is behind the next connection, this one's marks say nothing of it.
-TEST_F(ClusterPartitionSetTest, WhatAShardHadBeforeItsConnectionWasLostSaysNothingOfItsUsers) {
+TEST_F(ShardRecoveryTest, WhatAShardHadBeforeItsConnectionWasLostSaysNothingOfItsUsers) {
   begin(100, 100);
   read(100, 110);
   wait_for_marks();
@@ -108,7 +92,7 @@ TEST_F(ClusterPartitionSetTest, WhatAShardHadBeforeItsConnectionWasLostSaysNothi
   EXPECT_EQ(lacking(), ScriptedCluster::all_slots_of(1));
 }
 
-TEST_F(ClusterPartitionSetTest, AGapConcernsTheUsersOfAShardWhoseConnectionWasLost) {
+TEST_F(ShardRecoveryTest, AGapConcernsTheUsersOfAShardWhoseConnectionWasLost) {
   begin(100, 100);
   read(100, 110);
   wait_for_marks();
@@ -127,7 +111,7 @@ TEST_F(ClusterPartitionSetTest, AGapConcernsTheUsersOfAShardWhoseConnectionWasLo
 }
 
 // An answer may be of before a loss that was seen while the write was under way.
-TEST_F(ClusterPartitionSetTest, MarksAreComparedSinceTheWriteOfTheSlowestShardBegan) {
+TEST_F(ShardRecoveryTest, MarksAreComparedSinceTheWriteOfTheSlowestShardBegan) {
   begin(100, 100);
   wait_for_marks();
   EXPECT_LT(compared(), now_);
@@ -141,37 +125,38 @@ TEST_F(ClusterPartitionSetTest, MarksAreComparedSinceTheWriteOfTheSlowestShardBe
   turn_until([&] { return compared() > last; });
 }
 
-TEST_F(ClusterPartitionSetTest, MarksThatAreGoneAreSaidOfTheSlotsOfTheirShards) {
+TEST_F(ShardRecoveryTest, MarksThatAreGoneAreSaidOfTheSlotsOfTheirShards) {
   begin(100, 0);
-  EXPECT_EQ(set_.take_marks_gone(), SlotSet::all()) << "the group has committed an offset";
+  EXPECT_EQ(testing::news_of(set_).gone, SlotSet::all()) << "the group has committed an offset";
   read(100, 110);
   fill_all();
   wait_for_marks();
-  EXPECT_EQ(set_.take_marks_gone(), SlotSet{});
+  EXPECT_EQ(testing::news_of(set_).gone, SlotSet{});
   cluster_.empty(1);
   turn_until([this] { return lacking().has_value() && !set_.checking(); });
-  EXPECT_EQ(set_.take_marks_gone(), ScriptedCluster::all_slots_of(1));
+  EXPECT_EQ(testing::news_of(set_).gone, ScriptedCluster::all_slots_of(1));
   wait_for_marks();
   cluster_.empty_all();
   read(110, 120);
   turn_until([this] { return metrics_.mark_losses.value() == 3 && !set_.checking(); });
-  EXPECT_EQ(set_.take_marks_gone(), SlotSet::all());
+  EXPECT_EQ(testing::news_of(set_).gone, SlotSet::all());
 }
 
-TEST_F(ClusterPartitionSetTest, WhereAGroupBeginsNoMarkIsGone) {
+TEST_F(ShardRecoveryTest, WhereAGroupBeginsNoMarkIsGone) {
   log_.start = 0;
   std::vector<PartitionOffset> at{{0, PartitionOffset::kNone}};
   set_.assign(at);
   wait_until_read();
   read(0, 10);
   wait_for_marks();
-  EXPECT_EQ(set_.take_marks_gone(), SlotSet{});
+  EXPECT_EQ(testing::news_of(set_).gone, SlotSet{});
   cluster_.empty(1);
   turn_until([this] { return lacking().has_value() && !set_.checking(); });
-  EXPECT_EQ(set_.take_marks_gone(), ScriptedCluster::all_slots_of(1)) << "by now there were some";
+  EXPECT_EQ(testing::news_of(set_).gone, ScriptedCluster::all_slots_of(1))
+      << "by now there were some";
 }
 
-TEST_F(ClusterPartitionSetTest, WhatHasExpiredIsMissingForGoodForTheUsersOfTheShardThatLacksIt) {
+TEST_F(ShardRecoveryTest, WhatHasExpiredIsMissingForGoodForTheUsersOfTheShardThatLacksIt) {
   begin(100, 100);
   read(100, 110);
   wait_for_marks();
@@ -179,10 +164,10 @@ TEST_F(ClusterPartitionSetTest, WhatHasExpiredIsMissingForGoodForTheUsersOfTheSh
   read(110, 120);
   std::vector<GapPiece> pieces;
   turn_until([&] {
-    set_.list_pieces(pieces);
+    set_.recovery().list_pieces(pieces);
     return !pieces.empty();
   });
-  set_.expire(pieces[0], 115, instant_from_ms(1'699'000'000'000), {});
+  set_.recovery().expire(pieces[0], 115, instant_from_ms(1'699'000'000'000), {});
   const auto expired = set_.take_expired();
   ASSERT_EQ(expired.size(), 1U);
   EXPECT_EQ(expired[0].slots, ScriptedCluster::all_slots_of(1));
@@ -190,11 +175,11 @@ TEST_F(ClusterPartitionSetTest, WhatHasExpiredIsMissingForGoodForTheUsersOfTheSh
   EXPECT_EQ(metrics_.offset_resets.value(), 1U);
   fill_all();
   wait_for_marks();
-  EXPECT_EQ(set_.offsets_missing(), 0);
+  EXPECT_EQ(set_.recovery().offsets_missing(), 0);
   EXPECT_FALSE(was_said("nothing is missing"));
 }
 
-TEST_F(ClusterPartitionSetTest, AShardThatIsEmptiedLacksWhatKafkaHasNoMore) {
+TEST_F(ShardRecoveryTest, AShardThatIsEmptiedLacksWhatKafkaHasNoMore) {
   begin(100, 100);
   read(100, 110);
   wait_for_marks();
@@ -213,7 +198,7 @@ TEST_F(ClusterPartitionSetTest, AShardThatIsEmptiedLacksWhatKafkaHasNoMore) {
 }
 
 // It is acknowledged over a connection on which no mark was confirmed.
-TEST_F(ClusterPartitionSetTest, AnEventThatDoesNotCountIsMissingAsSoonAsThePositionIsBeyondIt) {
+TEST_F(ShardRecoveryTest, AnEventThatDoesNotCountIsMissingAsSoonAsThePositionIsBeyondIt) {
   begin(100, 100);
   wait_for_marks();
   class Unheard final : public RoundListener {
@@ -232,13 +217,13 @@ TEST_F(ClusterPartitionSetTest, AnEventThatDoesNotCountIsMissingAsSoonAsThePosit
   batch.start_round(store_, {.deadline = now_ + std::chrono::hours{1}});
   set_.complete_batch(batch);
   EXPECT_EQ(set_.low_water(0), 101);
-  EXPECT_EQ(set_.offsets_missing(), 1);
+  EXPECT_EQ(set_.recovery().offsets_missing(), 1);
   const SlotSet first = ScriptedCluster::all_slots_of(0);
   const bool in_first = first.contains(redis::slot_of(batch.writes.key(0)));
   EXPECT_EQ(lacking(), in_first ? first : ScriptedCluster::all_slots_of(1));
 }
 
-TEST_F(ClusterPartitionSetTest, AGapConcernsEverybodyUntilEachShardsMarksWereRead) {
+TEST_F(ShardRecoveryTest, AGapConcernsEverybodyUntilEachShardsMarksWereRead) {
   cluster_.set_refusing(1, true);
   step_ = milliseconds{100};
   begin(100, 0);
@@ -246,11 +231,11 @@ TEST_F(ClusterPartitionSetTest, AGapConcernsEverybodyUntilEachShardsMarksWereRea
   EXPECT_EQ(lacking(), SlotSet::all());
   std::vector<GapPiece> pieces;
   turn_until([&] {
-    set_.list_pieces(pieces);
+    set_.recovery().list_pieces(pieces);
     return !pieces.empty();
   });
   ASSERT_EQ(pieces.front().slots, ScriptedCluster::all_slots_of(0));
-  set_.piece_done(pieces.front());
+  set_.recovery().piece_done(pieces.front());
   EXPECT_TRUE(gap_ends().empty()) << "what is stated stays";
   cluster_.set_refusing(1, false);
   turn_until([this] { return metrics_.shards_away.value() == 0 && !set_.checking(); });
@@ -258,7 +243,7 @@ TEST_F(ClusterPartitionSetTest, AGapConcernsEverybodyUntilEachShardsMarksWereRea
 }
 
 // Whatever another shard lacks, this one may lack something, too.
-TEST_F(ClusterPartitionSetTest, WhileAMarkCannotBeComparedEverybodyMayLackEvents) {
+TEST_F(ShardRecoveryTest, WhileAMarkCannotBeComparedEverybodyMayLackEvents) {
   begin(100, 100);
   read(100, 110);
   wait_for_marks();
@@ -275,7 +260,7 @@ TEST_F(ClusterPartitionSetTest, WhileAMarkCannotBeComparedEverybodyMayLackEvents
   EXPECT_EQ(gap_ends(), (std::vector<std::optional<std::int64_t>>{130}));
 }
 
-TEST_F(ClusterPartitionSetTest, APartitionIsReadWhoseMarkAnotherUpdaterKeepsWriting) {
+TEST_F(ShardRecoveryTest, APartitionIsReadWhoseMarkAnotherUpdaterKeepsWriting) {
   const LogPoint checked = looks_.point(40);
   cluster_.put_others_mark(80, {.cluster = "one", .last = looks_.point(79), .checked = checked}, 5);
   cluster_.change_others_mark([this](const MarkValue& before) {
@@ -288,7 +273,7 @@ TEST_F(ClusterPartitionSetTest, APartitionIsReadWhoseMarkAnotherUpdaterKeepsWrit
   EXPECT_EQ(metrics_.mark_losses.value(), 0U);
 }
 
-TEST_F(ClusterPartitionSetTest, AMarkThatCannotBeComparedForWantOfALeaderStopsOnlyItsPartition) {
+TEST_F(ShardRecoveryTest, AMarkThatCannotBeComparedForWantOfALeaderStopsOnlyItsPartition) {
   log_.start = looks_.low = 100;
   std::vector<PartitionOffset> both;
   for (const std::int32_t partition : {0, 1}) {
@@ -319,7 +304,7 @@ TEST_F(ClusterPartitionSetTest, AMarkThatCannotBeComparedForWantOfALeaderStopsOn
   EXPECT_EQ(metrics_.mark_losses.value(), 0U);
 }
 
-TEST_F(ClusterPartitionSetTest, AShardThatTakesNoMarksIsStillAwayAfterAllPartitionsWaitedForKafka) {
+TEST_F(ShardRecoveryTest, AShardThatTakesNoMarksIsStillAwayAfterAllPartitionsWaitedForKafka) {
   begin(100, 100);
   wait_for_marks();
   std::vector<PartitionOffset> at{{0, PartitionOffset::kNone}};
@@ -338,7 +323,7 @@ TEST_F(ClusterPartitionSetTest, AShardThatTakesNoMarksIsStillAwayAfterAllPartiti
   turn_until([this] { return metrics_.shards_away.value() == 0 && !set_.checking(); });
 }
 
-TEST_F(ClusterPartitionSetTest, AShardThatIsAwayStaysSoWhileAllPartitionsWaitForKafka) {
+TEST_F(ShardRecoveryTest, AShardThatIsAwayStaysSoWhileAllPartitionsWaitForKafka) {
   begin(100, 100);
   wait_for_marks();
   cluster_.set_refusing(1, true);
@@ -362,17 +347,17 @@ TEST_F(ClusterPartitionSetTest, AShardThatIsAwayStaysSoWhileAllPartitionsWaitFor
   EXPECT_FALSE(was_said("its marks are confirmed again"));
 }
 
-TEST_F(ClusterPartitionSetTest, MarksAreNotSettledBeforeTheySayWhatIsDoubted) {
+TEST_F(ShardRecoveryTest, MarksAreNotSettledBeforeTheySayWhatIsDoubted) {
   begin(100, 0);
   read(100, 110);
   wait_for_marks();
   fill_all();
   wait_for_marks();
-  ASSERT_EQ(set_.offsets_missing(), 0);
+  ASSERT_EQ(set_.recovery().offsets_missing(), 0);
   set_.doubt_all();
-  ASSERT_EQ(set_.offsets_missing(), 110);
-  EXPECT_FALSE(set_.marks_settled());
-  turn_until([this] { return set_.marks_settled(); });
+  ASSERT_EQ(set_.recovery().offsets_missing(), 110);
+  EXPECT_FALSE(set_.recovery().settled());
+  turn_until([this] { return set_.recovery().settled(); });
   for (int node = 0; node < ScriptedCluster::kNodes; ++node) {
     for (const auto& [key, text] : cluster_.records(node)) {
       EXPECT_EQ(decode_mark(text)->gaps, (std::vector<Gap>{{0, 110}})) << key;
@@ -381,11 +366,11 @@ TEST_F(ClusterPartitionSetTest, MarksAreNotSettledBeforeTheySayWhatIsDoubted) {
 }
 
 // Then its marks are all that it is taken over by, and they say nothing of what has expired.
-TEST_F(ClusterPartitionSetTest, APartitionThatIsDoubtedBeforeKafkaSaysWhereItBeginsIsReadAgain) {
+TEST_F(ShardRecoveryTest, APartitionThatIsDoubtedBeforeKafkaSaysWhereItBeginsIsReadAgain) {
   begin(100, 0);
   read(100, 110);
   wait_for_marks();
-  EXPECT_EQ(set_.offsets_missing(), 100);
+  EXPECT_EQ(set_.recovery().offsets_missing(), 100);
   const std::vector<PartitionOffset> own{{0, PartitionOffset::kNone}};
   set_.revoke(own);
   log_.commits[0] = 110;
@@ -397,10 +382,10 @@ TEST_F(ClusterPartitionSetTest, APartitionThatIsDoubtedBeforeKafkaSaysWhereItBeg
             (std::vector<std::optional<std::int64_t>>{std::numeric_limits<std::int64_t>::max()}));
   log_.without_leader.clear();
   wait_until_read();
-  EXPECT_EQ(set_.offsets_missing(), 110);
+  EXPECT_EQ(set_.recovery().offsets_missing(), 110);
 }
 
-TEST_F(ClusterPartitionSetTest, WhatIsDoubtedIsReadAgainAlsoAfterItWasGivenUpMeanwhile) {
+TEST_F(ShardRecoveryTest, WhatIsDoubtedIsReadAgainAlsoAfterItWasGivenUpMeanwhile) {
   begin(100, 0);
   read(100, 110);
   wait_for_marks();
@@ -420,7 +405,7 @@ TEST_F(ClusterPartitionSetTest, WhatIsDoubtedIsReadAgainAlsoAfterItWasGivenUpMea
   set_.assign(at);
   turn_until([this] { return metrics_.shards_away.value() == 0 && !set_.checking(); });
   wait_until_read();
-  EXPECT_EQ(set_.offsets_missing(), 110);
+  EXPECT_EQ(set_.recovery().offsets_missing(), 110);
   wait_for_marks();
   fill_all();
   wait_for_marks();
@@ -428,11 +413,11 @@ TEST_F(ClusterPartitionSetTest, WhatIsDoubtedIsReadAgainAlsoAfterItWasGivenUpMea
   at = own;
   set_.assign(at);
   wait_until_read();
-  EXPECT_EQ(set_.offsets_missing(), 0) << "a doubt counts once";
+  EXPECT_EQ(set_.recovery().offsets_missing(), 0) << "a doubt counts once";
 }
 
 // The mark that said so may be gone with the shard's data.
-TEST_F(ClusterPartitionSetTest, WhatIsDoubtedStaysSoUntilMarksOfThePresentConnectionSayIt) {
+TEST_F(ShardRecoveryTest, WhatIsDoubtedStaysSoUntilMarksOfThePresentConnectionSayIt) {
   begin(100, 0);
   wait_for_marks();
   wait_until_shards_are_waited_for();
@@ -450,5 +435,5 @@ TEST_F(ClusterPartitionSetTest, WhatIsDoubtedStaysSoUntilMarksOfThePresentConnec
   EXPECT_EQ(lacking(), SlotSet::all());
 }
 
-}  // namespace cluster_partition_set_test
+}  // namespace shard_recovery_test
 }  // namespace fcap::updater

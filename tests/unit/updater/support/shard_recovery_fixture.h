@@ -15,8 +15,9 @@
 #include "tests/unit/updater/support/fake_log.h"
 #include "tests/unit/updater/support/fake_looks.h"
 #include "tests/unit/updater/support/fault_store.h"
+#include "tests/unit/updater/support/news_of.h"
 #include "tests/unit/updater/support/scripted_cluster.h"
-#include "updater/pipeline/cluster_partition_set.h"
+#include "updater/pipeline/partition_set.h"
 
 namespace fcap::updater::testing {
 
@@ -24,9 +25,9 @@ using std::chrono::milliseconds;
 
 /// Partitions over a cluster of two masters, whose answers the test makes, from "p", group "g" and
 /// topic "t".
-class ClusterPartitionSetFixture : public ::testing::Test {
+class ShardRecoveryFixture : public ::testing::Test {
  protected:
-  ClusterPartitionSetFixture() {
+  ShardRecoveryFixture() {
     looks_.high = 2'000'000;
     set_.set_log_looks(&looks_);
   }
@@ -78,13 +79,15 @@ class ClusterPartitionSetFixture : public ::testing::Test {
   // Everything that is missing is read again.
   void fill_all() {
     std::vector<GapPiece> pieces;
-    for (set_.list_pieces(pieces); !pieces.empty(); set_.list_pieces(pieces)) {
-      for (const GapPiece& piece : pieces) (void)set_.piece_done(piece);
+    for (set_.recovery().list_pieces(pieces); !pieces.empty();
+         set_.recovery().list_pieces(pieces)) {
+      for (const GapPiece& piece : pieces) (void)set_.recovery().piece_done(piece);
     }
   }
   // Until the marks say everything, so that whoever finds them finds no loss.
   void wait_for_marks() {
-    turn_until([this] { return set_.marks_settled() && !set_.checking() && marks_are_safe(); });
+    turn_until(
+        [this] { return set_.recovery().settled() && !set_.checking() && marks_are_safe(); });
   }
   // Until they have been well for so long that they are not away at once when they are lost.
   void wait_until_shards_are_waited_for() {
@@ -125,7 +128,7 @@ class ClusterPartitionSetFixture : public ::testing::Test {
   // nullopt: there is no gap.
   [[nodiscard]] std::vector<std::optional<std::int64_t>> gap_ends() const {
     std::vector<GapEnd> listed;
-    set_.list_gap_ends(listed);
+    set_.recovery().list_gap_ends(listed);
     std::vector<std::optional<std::int64_t>> ends;
     ends.reserve(listed.size());
     for (const GapEnd& end : listed) ends.push_back(end.to);
@@ -134,18 +137,14 @@ class ClusterPartitionSetFixture : public ::testing::Test {
   // Whose events may be missing; nullopt: nothing is said of that.
   [[nodiscard]] std::optional<SlotSet> lacking() const {
     std::vector<GapEnd> listed;
-    set_.list_gap_ends(listed);
+    set_.recovery().list_gap_ends(listed);
     if (listed.empty() || !listed[0].to) return std::nullopt;
     return listed[0].slots;
   }
   [[nodiscard]] bool is_in_trouble(int node) const {
     return set_.trouble().find(cluster_.address(node)) != std::string::npos;
   }
-  [[nodiscard]] PartitionSet::Clock::time_point compared() const {
-    std::map<std::int32_t, PartitionSet::Clock::time_point> all;
-    set_.list_compared(all);
-    return all.at(0);
-  }
+  [[nodiscard]] PartitionSet::Clock::time_point compared() { return news_of(set_).compared.at(0); }
   [[nodiscard]] bool was_said(std::string_view text) const {
     return std::ranges::any_of(
         said_, [&](const std::string& line) { return line.find(text) != std::string::npos; });
@@ -157,13 +156,13 @@ class ClusterPartitionSetFixture : public ::testing::Test {
   FakeLooks looks_;
   Metrics metrics_;
   std::vector<std::string> said_;
-  ClusterPartitionSet set_{store_,
-                           cluster_.connect(),
-                           [] { return std::uint64_t{1}; },
-                           log_,
-                           options(),
-                           metrics_,
-                           [this](LogLevel, std::string_view text) { said_.emplace_back(text); }};
+  PartitionSet set_{store_,
+                    [] { return std::uint64_t{1}; },
+                    log_,
+                    options(),
+                    metrics_,
+                    [this](LogLevel, std::string_view text) { said_.emplace_back(text); },
+                    cluster_.connect()};
   PartitionSet::Clock::time_point now_ = PartitionSet::Clock::now();
   // How long a turn takes: about as long as a real one, or a shard that is well would seem to be
   // away.
