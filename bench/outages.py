@@ -44,14 +44,14 @@ class Watched(Updater):
         return super().start()
 
     def ready(self):
-        """That it serves its pages, whatever they say."""
+        """Whether it serves its pages, whatever they say."""
         try:
             return bool(page(self.address(), "readyz"))
         except OSError:
             return False
 
     def seconds(self, condition, since=None):
-        """From then, or from now, until it shows this."""
+        """How many seconds it takes from `since`, or from now, until it shows this."""
         since = since or time.time()
         while True:
             shown = Shown(self.address())
@@ -65,7 +65,7 @@ class Watched(Updater):
         return self.seconds(lambda shown: ready(shown) and shown.value(LAG) == 0)
 
     def holds(self, condition, seconds):
-        """That it goes on to show this."""
+        """Fails unless it goes on to show this for so many seconds."""
         end = time.time() + seconds
         while time.time() < end:
             if not condition(shown := Shown(self.address())):

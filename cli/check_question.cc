@@ -78,7 +78,8 @@ Status read_at(const json& object, CheckQuestion& question) {
   return {};
 }
 
-// No user is an answer of its own, so null is taken; a question that names none is not.
+// A user that is null means that there is no user, which is allowed. A question without the
+// member is a mistake.
 Status read_user(const json& object, CheckQuestion& question) {
   if (const std::string* user = text_member(object, "user", "user_id")) {
     question.user = *user;

@@ -126,7 +126,7 @@ Result<std::vector<ErasureOrder>> plan(const CliSettings& settings, Instant now,
   return erasures;
 }
 
-// Yes by flag or by hand. None: there is nobody to ask.
+// Whether --yes or the person at the terminal confirms it. None: there is nobody to ask.
 std::optional<bool> confirmed(const CliSettings& settings,
                               const std::vector<ErasureOrder>& erasures, Streams streams) {
   if (settings.erase.yes) return true;

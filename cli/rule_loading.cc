@@ -150,7 +150,7 @@ Result<LoadedRules> load_rules(const AccessSettings& access) {
   const auto retention = parse_duration(access.retention, "--retention");
   if (!retention.ok()) return retention.status();
   if (const auto none = RuleSet::build({}, {.retention = retention.value()}); !none.ok()) {
-    // Not the rules' fault.
+    // There are no rules in this build, so a setting is wrong.
     return Status::error(none.status().code(), "--" + none.status().text());
   }
   Result<LoadedRules> read = read_rules(access);

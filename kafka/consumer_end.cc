@@ -84,7 +84,7 @@ Status Consumer::commit_sync(std::span<const PartitionOffset> offsets) {
 
 rd_kafka_resp_err_t Consumer::commit_once(const rd_kafka_topic_partition_list_t& list,
                                           Clock::time_point until) {
-  // By a queue of its own: librdkafka's blocking commit waits as long as a frozen broker takes.
+  // A queue of its own bounds the wait: librdkafka's blocking commit waits for a frozen broker.
   const Ptr<rd_kafka_queue_t> queue(rd_kafka_queue_new(client_.get()));
   const auto code = rd_kafka_commit_queue(client_.get(), &list, queue.get(), nullptr, nullptr);
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return code;

@@ -144,8 +144,8 @@ Status GrouplessConsumer::look_up(rd_kafka_topic_partition_list_t& list, std::in
   return {};
 }
 
-// Not by rd_kafka_query_watermark_offsets(): librdkafka 2.0.2 does not keep to its timeout if the
-// leader's broker cannot be reached.
+// This does not call rd_kafka_query_watermark_offsets(), because librdkafka 2.0.2 does not keep to
+// its timeout if the leader's broker cannot be reached.
 Result<GrouplessConsumer::Ends> GrouplessConsumer::watermarks(
     std::span<const std::int32_t> partitions, std::chrono::milliseconds timeout) {
   const auto until = Clock::now() + timeout;

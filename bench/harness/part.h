@@ -92,11 +92,11 @@ class RedisPart {
   /// disturbs the machine for a while disturbs all of them alike. Their rows are the medians.
   /// Throws if a request fails.
   void take_turns();
-  /// Adds a number: the median of the ratios within a round, of a column of one that took turns to
-  /// that of another; missing if either did not.
+  /// Adds a number: the median, over the rounds, of the column of `name` divided by that of `to`.
+  /// It is missing if either did not take turns.
   void ratio(const std::string& key, const std::string& name, const std::string& to,
              const std::string& column);
-  /// Over the rounds that have the column; NaN if none has.
+  /// The median over the rounds that have the column; NaN if none has.
   [[nodiscard]] double median(const std::string& name, const std::string& column) const;
   /// Quick runs take the first and one further step of a series.
   [[nodiscard]] std::vector<std::size_t> steps(std::vector<std::size_t> all) const {

@@ -94,7 +94,7 @@ class AsyncChecks final : public Load {
 
  private:
   void start() override {
-    // Chosen before the first answer chooses.
+    // These turns are taken now, because turn_ is the I/O thread's once answers come.
     const std::size_t first = turn_;
     turn_ += in_flight_;
     running_ = in_flight_;

@@ -78,7 +78,7 @@ struct PropagationOptions {
   std::string topic;
   double rate = 0;  ///< events per second
   double seconds = 0;
-  /// Before that: the broker compiles itself.
+  /// How long events flow before they are measured: meanwhile the broker compiles its own code.
   double warm_up_seconds = 0;
   std::size_t users = 0;
 };

@@ -73,7 +73,8 @@ class AsioChecker {
         },
         token);
   }
-  /// Checker::pick() likewise; completes with PagePicks.
+  /// Checker::pick() without blocking; completes with PagePicks. What the page and the options
+  /// refer to must live until it is started, as above.
   template <typename CompletionToken>
   auto pick(const PageRequest& page, const PageOptions& options, CompletionToken&& token) {
     return starting<PagePicks>(

@@ -110,15 +110,15 @@ class FCAP_EXPORT Checker {
   /// Note::kHere: the checks of this process count it until the ledger has an event of this id, for
   /// at most LocalOptions::shown_for. Calling again with the same event id changes nothing.
   ///
-  /// Note::kEverywhere: and all other servers, whose next read of this user counts it: for five
-  /// minutes, until the ledger has its event, or until it is taken back. Calling again counts it
-  /// once as well, but is another write, and its five minutes begin again. Needs the token of its
-  /// check, and takes one write, for which nobody waits. Not shared, but counted
-  /// (CheckerStats::shares) and noted in this process all the same: where the check has not read
-  /// the record, or has seen 64 live reservations or three quarters of the longest record in it;
-  /// where the updater's configuration is not in Redis; and where this machine's clock is over 10 s
-  /// away from Redis'. Two servers that ask at the same instant do not see each other's notes; a
-  /// reservation has no gap.
+  /// Note::kEverywhere: all other servers count it as well, from their next read of this user on:
+  /// for five minutes, until the ledger has its event, or until it is taken back. Calling again
+  /// counts it once as well, but is another write, and its five minutes begin again. It needs the
+  /// token of its check, and takes one write, for which nobody waits. Only this process notes it,
+  /// and CheckerStats::shares counts why, where the check has not read the record, or has seen 64
+  /// live reservations or three quarters of the longest record in it; where the updater's
+  /// configuration is not in Redis; and where this machine's clock is over 10 s away from Redis'.
+  /// Two servers that ask at the same instant do not see each other's notes; a reservation has no
+  /// such gap.
   bool note_shown(const Impression& shown, Note note = Note::kHere) noexcept;
 
   /// Takes back what note_shown() has said, where the impression could not be published after all;

@@ -35,8 +35,8 @@ struct RuleAccount {
   /// not open has none either: counted_from is then the instant of the answer.
   Instant counted_from = {};
   std::optional<Instant> counted_until = {};
-  /// When it no longer stands in the way; the instant of the answer when it does not; none when
-  /// never. With reservations, if none of them is confirmed.
+  /// When it no longer stands in the way, if no reservation is confirmed; the instant of the answer
+  /// when it does not stand there now; none when never.
   std::optional<Instant> eligible_at = {};
   /// False: `count` may be too low, because events that the window reaches back to may be missing.
   bool complete = true;

@@ -82,14 +82,14 @@ struct PagePicks {
   std::vector<Pick> picks;
   /// With kReserved, as HardResult::unknown. No pick is named then; a repetition names them.
   bool unknown = false;
-  /// kDone: some slot got a pick by this call. kRepeated: all picks of a reserved page were there
-  /// already, those that are `held_by_other` included, also as notes of a shared page; and where
-  /// there are no slots. kCapped: no candidate passes, or none was given.
+  /// kDone: some slot got a pick by this call. kRepeated: the page has no slots, or the record had
+  /// a pick for every slot of a reserved page already (`held_by_other`, or the note of a shared
+  /// page, counts as one). kCapped: no candidate passes, or none was given.
   ///
   /// Otherwise a shared page was picked without the history, for this reason; a candidate with an
   /// id outside its range passes there where the Checker fails open. For a reserved page it says
   /// why no (further) slot could be filled, and nothing was written; picks that the record held
-  /// already are named all the same. kTimeout also where the deadline passed between two picks.
+  /// already are named all the same. It is kTimeout, too, if the deadline passed between two picks.
   Reason reason = Reason::kUnavailable;
   /// With kShared, as Verdict::stale.
   bool stale = false;

@@ -41,8 +41,8 @@ struct Verdict {
   /// limit. Also said without the history, as long as a rule set is loaded; not by the
   /// negative cache, whose candidates are capped.
   bool needs_reserve = false;
-  /// When capped: reservations count, impressions that are expected and not confirmed. Then
-  /// `eligible_at` is only the earliest instant there can be, the one if none is confirmed.
+  /// When capped: reservations count, which are impressions that are expected and not confirmed.
+  /// `eligible_at` is then the earliest that it can be: it may be later if some are confirmed.
   bool provisional = false;
   /// When capped: the enforced rule with the latest eligible_at, its count and its limit. The view
   /// lives as long as the rule set, which the CheckResult holds. Reservations are in the count.

@@ -32,7 +32,7 @@ class BackgroundThread {
   /// `name` is the thread's, at most 15 characters. `run` must return once the stop event is
   /// readable. `hook` runs first.
   Status start(std::string_view name, std::function<void()> run, ThreadHook hook = {});
-  /// Stops the thread and waits for its end; again is nothing.
+  /// Stops the thread and waits for its end. A second call does nothing.
   void stop() noexcept;
   void wake() noexcept;
   /// For a forked child, where the thread does not exist.

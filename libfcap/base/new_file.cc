@@ -14,10 +14,10 @@ namespace {
 
 constexpr int kTriesMax = 16;
 
-// Not mkostemp(), whose files only their owner may read, whatever the umask says.
+// We do not use mkostemp(), because only their owner may read its files, whatever the umask says.
 std::string random_suffix() {
   std::uint64_t number = 0;
-  // Its own address will do where there is no other chance: a name that is taken is tried again.
+  // Without random bytes an address has to do: if the name is taken, another one is tried.
   if (::getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number) {
     number = reinterpret_cast<std::uintptr_t>(&number) ^ static_cast<std::uint64_t>(::getpid());
   }

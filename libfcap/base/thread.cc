@@ -55,7 +55,7 @@ Result<std::thread> start_thread(std::string_view name, std::function<void()> bo
       if (hook) std::exchange(hook, nullptr)(short_name);
       body();
     });
-    // Also from here, so that the thread has its name when this returns, whether it has run or not.
+    // The name is set here, too, so that the thread has it when this returns, even before it runs.
     pthread_setname_np(thread.native_handle(), short_name.c_str());
     return thread;
   } catch (const std::exception& error) {  // no more threads, or no memory

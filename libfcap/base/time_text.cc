@@ -157,7 +157,7 @@ std::string spoken_length(std::chrono::milliseconds length) {
     if (whole == 0) continue;
     std::string text = std::to_string(whole) + std::string(kUnits[i].word);
     left -= whole * kUnits[i].ms;
-    // A finer unit only where it changes the picture.
+    // From ten of a unit on, the next finer one matters too little to be written.
     if (i + 1 < kUnits.size() && whole < 10 && left >= kUnits[i + 1].ms) {
       text += " " + std::to_string(left / kUnits[i + 1].ms) + std::string(kUnits[i + 1].word);
     }

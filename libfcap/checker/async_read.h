@@ -77,8 +77,8 @@ class AsyncRead final : public StoreCompletion, public QueuedAnswer, public Pool
   /// Copies the caller's segments.
   void keep(std::span<const std::string_view> asked);
 
-  /// Before anybody else knows of the read: so many references instead of the caller's one. One
-  /// plain store costs less than adding them one by one.
+  /// Sets how many references there are, instead of the caller's one, before anybody else knows of
+  /// the read. One plain store costs less than adding them one by one.
   void share(std::uint32_t references) noexcept {
     references_.store(references, std::memory_order_relaxed);
   }

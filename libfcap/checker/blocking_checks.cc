@@ -17,7 +17,8 @@ constexpr std::size_t kBatchReadsMin = 64;
 // A batch is woken when so many answers wait, or a sixteenth of what is left.
 constexpr std::size_t kJudgedTogether = 32;
 
-// Looked at once: an answer that arrives between two looks would be half a timeout, half a record.
+// We ask answered() only once: if the answer arrived between two looks, this would give half a
+// timeout and half a record.
 ReadOutcome answer_of(const ReadGroup::Read& read, Counters& counters) noexcept {
   if (!read.answered()) return {.reason = Reason::kTimeout};
   count_read(counters, read.code(), read.stale());
@@ -224,7 +225,7 @@ bool BlockingChecks::guarded(std::size_t candidate_count, CheckResult& result, c
 // As many users as a batch may have under way. `last`: no more follow.
 void BlockingChecks::check_some(StartedCall& call, std::span<const CheckRequest> requests,
                                 std::span<CheckResult> results, bool last) {
-  // Before anything that takes a lock: in a child, its holder may be a thread that is not there.
+  // This precedes anything that takes a lock: a forked child lacks the thread that may hold it.
   const Reason refused = parts_.gate.refuse_blocking();
   if (refused != Reason::kPassed) {
     for (std::size_t i = 0; i < requests.size(); ++i) {

@@ -159,7 +159,7 @@ AsyncRead* CallbackChecks::prepared_read(std::string_view user,
                                          const CheckOptions& options,
                                          std::unique_ptr<AsyncPick>* pick) noexcept {
   const bool timed = parts_.counters.add(CheckerCounter::checks) % Latency::kOneIn == 0;
-  // Before anything that takes a lock: in a child, its holder may be a thread that is not there.
+  // This precedes anything that takes a lock: a forked child lacks the thread that may hold it.
   if (parts_.gate.in_child()) return nullptr;
   AsyncRead* read = nullptr;
   try {

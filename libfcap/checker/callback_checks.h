@@ -51,8 +51,8 @@ class CallbackChecks final : private ReadOwner {
 
   /// Ends the answering threads. The store has ended, if it was the Checker's.
   void stop() noexcept;
-  /// After that: answers kShutdown what is pending. False: another thread runs a callback or still
-  /// touches this, or a callback has started the next check, and this must be called again.
+  /// Answers kShutdown to what is pending after stop(). False: another thread runs a callback or
+  /// still touches this, or a callback has started the next check, and this must be called again.
   [[nodiscard]] bool answer_pending() noexcept;
   /// Releases the rule sets that memory which is kept for the next check still holds. Otherwise a
   /// replaced set would stay alive until that memory is used again.

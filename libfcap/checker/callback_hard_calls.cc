@@ -194,8 +194,8 @@ void CallbackHardCalls::ReservingCall::complete(const StoreOutcome& outcome) noe
   drive(false);
 }
 
-// As for a check: by the executor; otherwise here, on the store's thread, or on one of the
-// Checker's own if this is the caller's.
+// Has the answer given as a check's is: by the executor if there is one; otherwise here, on the
+// store's thread; or on a thread of the Checker's own if this is the caller's.
 void CallbackHardCalls::ReservingCall::hand_over(bool is_caller) noexcept {
   std::shared_ptr<ReservingCall> self;
   {
@@ -291,7 +291,7 @@ CallbackHardCalls::Begun CallbackHardCalls::begin(const ReserveAsk& ask,
                                                   Callback callback) noexcept {
   const CountedCall inside(parts_.counters);  // so that the store stays
   parts_.counters.add(CheckerCounter::hard_calls);
-  // Before anything that takes a lock: in a child, its holder may be a thread that is not there.
+  // This precedes anything that takes a lock: a forked child lacks the thread that may hold it.
   Reason refused =
       batch_of(callback) != nullptr ? parts_.gate.refuse_blocking() : parts_.gate.refuse_process();
   if (refused == Reason::kPassed) {
@@ -320,7 +320,8 @@ void CallbackHardCalls::cut_off(const Begun& begun) noexcept {
 
 std::vector<HardResult> CallbackHardCalls::batch(std::span<const HardRequest> requests,
                                                  const HardOptions& options) noexcept {
-  // Between two requests too, and while what is missing is cut off.
+  // The batch counts as a call itself, so that the Checker stays between two requests, and while
+  // missing answers are cut off.
   CountedCall inside(parts_.counters);
   inside.submitted();
   const auto start = [&](std::size_t i, const BatchSlot<HardResult>& slot) {

@@ -102,7 +102,8 @@ enum class CheckerCounter : std::uint8_t {
 #define FCAP_NAME(name, ...) name,
 #define FCAP_NAMES(name, ...) name, name##_last = name + kReasonCount - 1,
   FCAP_CHECKER_STATS(FCAP_NAME, FCAP_SKIP, FCAP_SKIP)
-  // Not shown as they are. NOLINTBEGIN(readability-identifier-naming): named like those above
+  // CheckerStats does not show these as they are.
+  // NOLINTBEGIN(readability-identifier-naming): named like those above
   checks_answered,
   calls_begun,
   calls_ended,

@@ -74,7 +74,7 @@ ReadOutcome Explaining::read(CountedCall& inside, ReadGroup& group, Clock::time_
   inside.submitted();  // the store is not touched any more
   group.wait_until_left(0, deadline);
   const ReadGroup::Read& read = group.read(0);
-  // Looked at once: an answer that arrives between two looks would be half a timeout.
+  // We ask answered() only once, because the answer may arrive between two looks.
   return read.answered() ? read_outcome(read.outcome()) : ReadOutcome{.reason = Reason::kTimeout};
 }
 

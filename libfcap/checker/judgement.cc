@@ -16,7 +16,7 @@
 namespace fcap::checker {
 namespace {
 
-// Cached caps are for the instants that hosts ask about, so that differences never overflow.
+// Caps are kept only for instants in this range, so that differences of instants never overflow.
 constexpr Instant kCacheFrom = instant_from_ms(0);
 constexpr Instant kCacheUntil = instant_from_ms(std::int64_t{1} << 59);
 constexpr std::chrono::seconds kDeadlineMax{60};

@@ -89,7 +89,8 @@ void Pages::start(const PageRequest& page, const PageOptions& options,
 
 std::vector<PagePicks> Pages::batch(std::span<const PageRequest> pages,
                                     const PageOptions& options) noexcept {
-  // Between two pages too, and while what is missing is cut off.
+  // The batch counts as a call itself, so that the Checker stays between two pages, and while
+  // missing answers are cut off.
   CountedCall inside(parts_.counters);
   inside.submitted();
   const auto start = [&](std::size_t i, const BatchSlot<PagePicks>& slot) {

@@ -53,7 +53,8 @@ class ReadGroup : public PoolNode<ReadGroup> {
   void start(Store& store, std::size_t index, std::string_view key, Store::Deadline deadline);
   /// For an operation that the caller starts itself, in place of start().
   [[nodiscard]] StoreCompletion& completion(std::size_t index) noexcept { return reads_[index]; }
-  /// start() and wait, on this thread. False: not possible now, and start() is still to be called.
+  /// Starts the read and waits for it, on this thread. False: that is not possible now, and start()
+  /// must be called instead.
   [[nodiscard]] bool read_directly(redis::DirectReads* direct, std::size_t index,
                                    std::string_view key, Store::Deadline deadline) noexcept;
   /// Returns when no more than `left` have not completed, or the deadline has passed.

@@ -16,7 +16,7 @@ class Return {
   Return() = default;
   ~Return() {
     const std::size_t slot = mine;
-    // What runs later in this thread's end does without.
+    // Whatever still runs at this thread's end does so without a slot.
     mine = kNoSlot;
     if (slot < kThreadSlots) {
       taken.fetch_and(~(std::uint64_t{1} << slot), std::memory_order_release);

@@ -109,7 +109,8 @@ std::uint32_t judge(Scratch& scratch, const Question& question, bool fail_open,
 
 std::uint32_t cap_certain(Scratch& scratch, const Question& question, CheckResult& result) {
   std::vector<Verdict> verdicts(question.candidates.size());
-  // This history is partial anyway. A cap that it already reaches holds whatever else is missing.
+  // The ledger has only a part of the history, so its completeness is not looked at. A cap that
+  // this part reaches holds, whatever else is missing.
   rules::Evaluator::EvaluatorInput certainly = to_evaluate(scratch, question);
   certainly.completeness = {};
   scratch.evaluator.evaluate(certainly, question.candidates, verdicts);

@@ -223,7 +223,7 @@ class JsonEventDecoder final : public EventDecoder {
  private:
   std::optional<Rejected> decode(std::string_view message, Event& event) noexcept {
     if (message.size() > kMessageBytesMax) return Rejected{Rejection::kTooLarge};
-    // simdjson reads beyond the end; a message of librdkafka is no place for that.
+    // simdjson reads beyond the end of its input, so it gets a copy that has room there.
     if (padded_.size() < message.size() + simdjson::SIMDJSON_PADDING) {
       padded_.resize(2 * message.size() + simdjson::SIMDJSON_PADDING);
     }

@@ -60,8 +60,8 @@ bool can_go(const Reservation& reservation, Instant now) noexcept {
   return until <= now;
 }
 
-// Appends the reservations that are not over, in their order: of those that do not fit all, the
-// ones that expire last.
+// Appends the reservations that are not over, in their order. If they do not all fit, those that
+// expire last are kept.
 void append_reservations(const Ledger& ledger, Instant now, std::size_t bytes_max,
                          Compacted& result) {
   std::vector<const Reservation*> live;

@@ -239,7 +239,7 @@ void Ledger::merge_loose() {
   }
   settle_loose();
   interleave_loose();
-  // Only now, because copies of what the columns hold already are rare in so long a tail.
+  // We look for copies only now, because so long a tail rarely repeats what the columns hold.
   if (!columns_are_canonical()) rebuild_with_loose();
   loose_.clear();
 }

@@ -8,7 +8,8 @@
 namespace fcap::redis {
 namespace {
 
-// A slot's former owner sends a request to the next one, which may not know of its luck yet.
+// A slot's former owner redirects a request to the next one, which may not know yet that the slot
+// is its own.
 constexpr std::uint8_t kHopsMax = 3;
 // How long a link without slots stays connected: to a node that imports its first slots, say.
 constexpr std::chrono::seconds kUselessMax{10};
@@ -92,7 +93,7 @@ void ClusterLinks::follow_map(TimePoint now) {
   retire_at_ = TimePoint::max();
   std::erase_if(active_, [&](NodeIndex node) {
     if (owners.test(node)) return false;
-    // For one round more, in which callers give back its direct connections.
+    // A retired link stays for one more round, in which callers give back its direct connections.
     if (!link(node)->is_active()) return true;
     if (link(node)->retire(now, kUselessMax)) link(node)->tick(now);
     retire_at_ = now + kRetireEvery;

@@ -15,7 +15,7 @@ using Clock = std::chrono::steady_clock;
 // How many known nodes are asked: if none of so many is of use, the seeds may know of newer ones.
 constexpr std::size_t kKnownTriedMax = 8;
 // How many answers of nodes one refresh looks at, known ones and seeds: when none of so many is
-// believed, the cluster itself is not of one mind yet.
+// believed, the nodes do not agree with each other yet.
 constexpr std::size_t kAnswersMax = 3;
 
 }  // namespace
@@ -110,7 +110,7 @@ void ClusterWatch::refresh() {
   const bool succeeded = found == Found::kShape;
   const std::string error =
       succeeded ? std::string() : "no node tells the cluster's slots: " + refresh_.refusals;
-  // From when the node was asked, not from when it was given up: one that is silent costs no more.
+  // The pause begins when the node was asked, so that a silent node does not make it longer.
   const TimePoint at = asked_at_.value_or(Clock::now());
   if (found == Found::kNothingYet) {
     schedule_.goes_on(at, jitter_());

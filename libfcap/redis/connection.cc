@@ -116,7 +116,7 @@ void Connection::take_over(Connection& other) noexcept {
   tls_ = std::move(other.tls_);
   answered_ = other.answered_;
   other.close();
-  // It may not be used again for long.
+  // `other` may not be used again for long, so its memory is released.
   other.input_.reset();
   other.input_bytes_max_ = 0;
 }

@@ -112,12 +112,13 @@ void DirectConnection::exchange(std::string_view key, TimePoint deadline, StoreC
   bool received = true;
   while (received && in_time && outcome == DirectOutcome::kNone) {
     in_time = wait_readable(connection_.fd(), deadline);
-    // After the deadline too: this thread may have been kept from what has been there in time.
+    // We receive once after the deadline, too: the answer may have come in time without this thread
+    // running.
     received = connection_.receive(on_reply).ok();
   }
   if (received && outcome == DirectOutcome::kNone) {
     outcome = DirectOutcome::kLate;
-    // Not if this thread was held up before it could ask.
+    // It is the server's failure only if it had enough time: this thread may have asked late.
     returned_.failed = deadline - asked_at >= Pipeline::kFairTime;
   }
   returned_.broken = !received;

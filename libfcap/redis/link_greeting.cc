@@ -13,10 +13,11 @@ namespace {
 
 constexpr std::string_view kPing = "PING";
 constexpr std::chrono::seconds kLookEvery{10};
-// While a gap is stated: until this is seen to be over, verdicts are incomplete and hard caps
-// refuse.
+// The configuration is read this often while a gap is stated, because verdicts are incomplete and
+// hard caps refuse until the gap is seen to be over.
 constexpr std::chrono::seconds kGapLookEvery{1};
-// So long after a server was connected, too: an updater states a loss when it has connected itself.
+// It is read as often for this long after a server was connected: an updater states a loss once it
+// has connected itself.
 constexpr std::chrono::seconds kLossLooks{15};
 constexpr std::chrono::seconds kFactsEvery{60};
 constexpr std::chrono::seconds kLookTime{1};

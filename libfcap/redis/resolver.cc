@@ -97,7 +97,7 @@ void Resolver::run(State& state) {
     lock.lock();
     state.looking = false;
     if (state.stopping) return;
-    // Under the mutex, so that the destructor knows that none is running.
+    // The mutex is held, so that no callback is running once the destructor has had it.
     job.callback(std::move(found));
   }
 }

@@ -121,7 +121,7 @@ void Sentinels::run() {
         kAskSentinelsEvery * (kShortestShare + kShareSpread * jitter_()));
     lock.lock();
     if (stopping_) return;
-    // Under the mutex, so that the destructor knows that none is running.
+    // The mutex is held, so that no callback is running once the destructor has had it.
     for (const Callback& callback : waiting) callback(found);
     if (options_.replica_reads != RedisReplicaReads::kNever) {
       lock.unlock();

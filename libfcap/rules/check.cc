@@ -158,7 +158,7 @@ std::int64_t Check::clears_at(const Target& target, const ApplyingRule& applying
 
 // What follows counts reservations beside events; it is asked only where a target has any.
 
-// In a sliding or calendar window, or a lifetime.
+// Counts the live reservations in a sliding or calendar window, or in a lifetime.
 std::uint32_t Check::count_reserved(const CompiledWindow& window, const Timeline& timeline,
                                     std::int64_t at_ms) noexcept {
   const std::int64_t from_ms = counted_from(window, at_ms);
@@ -199,7 +199,8 @@ std::int64_t Check::reserved_clears_at(const CompiledRule& rule, const Timeline&
   return clears_ms;
 }
 
-// What stands whatever else is recorded: a reservation may be released, so events alone.
+// Finds what stands in the way whatever else is recorded. Only events count here, because a
+// reservation may be released.
 CertainObstacle Check::certain_obstacle(const Target& target, const ApplyingRule& applying,
                                         const Timeline& timeline, std::int64_t at_ms) {
   const CompiledRule& rule = applying.rule;

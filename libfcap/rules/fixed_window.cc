@@ -35,8 +35,9 @@ std::size_t next_opening(std::span<const Instant> times, std::size_t at, std::in
   return static_cast<std::size_t>(next - times.begin());
 }
 
-// When the chain reaches the entry `at`, as its `before`-th window, no more from any start. As long
-// as it does, all windows from there on stay as they are, whatever leaves the retention.
+// When the retention passes the last start from which the chain opens a window at the entry `at`
+// after `before` others. Until then all windows from `at` on stay as they are, although the first
+// entries of the chain leave the retention.
 //
 // The later of two starts is never at an earlier entry after as many windows. So those from which
 // the chain reaches `at` after `before` windows are neighbours, and the last of them is found

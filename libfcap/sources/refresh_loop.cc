@@ -105,7 +105,7 @@ void RefreshLoop::first_round(milliseconds first_wait) {
       hand_out(fallback_, file_.current_at(), "snapshot");
       end_first_round();
     } else if (fallback_) {
-      // Somebody waits: leave time to fall back on what is at hand.
+      // Somebody waits for this round: at least half of the time is left for the snapshot's rules.
       timeout = std::clamp(first_wait / 2, milliseconds{1}, kLoadTimeout);
     }
   }
@@ -241,7 +241,7 @@ void RefreshLoop::hand_out(std::shared_ptr<const RuleSet> set, Clock::time_point
     ++state_.reloads;
     state_.source = source;
     current_at_ = current_at;
-    // A snapshot that stands in for PostgreSQL does not make its failure good.
+    // While a snapshot stands in for PostgreSQL, the failure of PostgreSQL stays noted.
     if (from_postgres() == (source == "postgres")) state_.last_error.clear();
   }
   log(LogLevel::kInfo, "rules: version " + std::to_string(current_->version()) + " from " +

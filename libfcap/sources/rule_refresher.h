@@ -56,7 +56,7 @@ class RuleRefresher {
   /// when no source had rules yet; the refresher goes on trying.
   Status start(std::chrono::milliseconds wait);
 
-  /// Stops and joins the thread; state() stays what it is. Again is nothing.
+  /// Stops and joins the thread; state() stays what it is. A second call does nothing.
   void stop() noexcept;
 
   /// For tests and benches: looks at the source now rather than at the next poll.

@@ -42,7 +42,7 @@ class SegmentRefresher {
   /// Ok: a set has been handed out. Otherwise the source was looked at without success, or not yet.
   Status wait_for_first_look(std::chrono::milliseconds wait);
 
-  /// Stops and joins the thread; state() stays what it is. Again is nothing.
+  /// Stops and joins the thread; state() stays what it is. A second call does nothing.
   void stop() noexcept;
 
   [[nodiscard]] SegmentRefreshState state() const;

@@ -56,7 +56,7 @@ Context::~Context() {
 Result<std::shared_ptr<Context>> Context::create(const RedisTls& options,
                                                  CertificateAdvice advice) {
   const CallerErrors caller;
-  // Not at exit(): a host may destroy its Checker later than that.
+  // OpenSSL must not clean up at exit(), because a host may destroy its Checker later than that.
   OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, nullptr);
   ERR_clear_error();
   std::shared_ptr<Context> context(new Context(options, std::move(advice)));

@@ -97,7 +97,8 @@ void RecordCompactor::wait(Clock::time_point until) {
 }
 
 Instant RecordCompactor::expiry() const noexcept {
-  // Retention after the newest thing that the record says. The store keeps a later one.
+  // The record expires one retention after the newest thing that it says. The store keeps a later
+  // expiry.
   Instant newest =
       std::max(ledger_.newest().value_or(Instant{}), ledger_.erased_before().value_or(Instant{}));
   if (newest == Instant{}) newest = trim_now_().value_or(Instant{});

@@ -6,7 +6,8 @@
 namespace fcap::updater {
 namespace {
 
-// After Redis has refused WATCH or MULTI, which is a matter of the account's rights.
+// If Redis refuses WATCH or MULTI, to which the account may have no right, records go one by one
+// for this long.
 constexpr std::chrono::minutes kWatchAgainAfter{1};
 
 }  // namespace

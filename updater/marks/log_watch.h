@@ -70,7 +70,7 @@ class LogWatch {
  private:
   static constexpr std::size_t kPointsMax = 1024;
 
-  // If it is the first since the last restart.
+  // Remembers the message if it is the first one since the last restart.
   void read_first(const LogPoint& point);
   // Where no message below `start` is known, the first of these that is below it.
   void keep_name(std::initializer_list<std::optional<LogPoint>> known, std::int64_t start);

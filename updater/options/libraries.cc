@@ -31,8 +31,9 @@ RedisOptions redis_options(const Settings& settings, LogCallback log) {
   // A slow Redis is not a dead one. Closing a connection loses the answers to what Redis has
   // already done, and everything behind the marks is then read again.
   options.stale_reset = std::chrono::seconds{5};
-  // For the same reason. A writer learns of a demoted server from its role and its READONLY errors,
-  // and a password or certificate that changes renews the connection all the same.
+  // For the same reason, age alone never renews a connection. A writer learns of a demoted server
+  // from its role and its READONLY errors, and a password or certificate that changes renews the
+  // connection all the same.
   options.connection_max_age = std::chrono::milliseconds{0};
   return options;
 }

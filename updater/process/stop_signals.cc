@@ -16,7 +16,7 @@ StopSignals::StopSignals(std::chrono::milliseconds doubled) : doubled_(doubled) 
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);
   sigaddset(&set, SIGINT);
-  // Not where it is ignored, as under nohup.
+  // SIGHUP stays ignored where it is ignored already, as under nohup.
   struct sigaction hangup = {};
   if (sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler != SIG_IGN) {
     sigaddset(&set, SIGHUP);

@@ -61,7 +61,7 @@ bool Canary::plant() {
   for (int i = 0; i < kPlantAttempts && !planted_; ++i) {
     if (i > 0) std::this_thread::sleep_for(kBetweenAttempts);
     places_ = places_now();
-    // Written over the connections that were there before and are there still.
+    // The keys count only if the connections before the writing are still the same after it.
     planted_ = !places_.empty() && write() && same_connections() && same_shards();
   }
   return planted_;

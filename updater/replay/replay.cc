@@ -172,7 +172,8 @@ Status Replay::start_reading() {
     from.push_back({partition, span.next});
   }
   if (from.empty()) return {};
-  // First: a resumption would go on where the partition was paused, not where it is assigned.
+  // resume() comes first, because it goes on where the partition was paused, and assign() then says
+  // where to read.
   consumer_->resume(from);
   return consumer_->assign(from);
 }
@@ -357,7 +358,7 @@ std::vector<kafka::PartitionOffset> Replay::positions() const {
 }
 
 void Replay::save_position(Clock::time_point now, bool at_once) {
-  // Only for resume; nothing depends on it.
+  // Only a later replay with `resume` uses these offsets.
   if (at_once) {
     if (const Status status = consumer_->commit_sync(positions()); !status.ok() && parts_.log) {
       parts_.log(LogLevel::kWarning, status.text());

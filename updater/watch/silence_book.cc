@@ -10,7 +10,7 @@ using std::chrono::milliseconds;
 
 // Together with the interval at which the ends are queried this stays below 10 s.
 constexpr milliseconds kSilentAfter{6'000};
-// This holds while other partitions' messages keep coming.
+// While other partitions' messages keep coming, a partition counts as silent only after this time.
 constexpr milliseconds kSilentInFlow{60'000};
 constexpr milliseconds kRemedyAfter{10'000};
 constexpr milliseconds kRemedyWaitMax{600'000};
