@@ -125,6 +125,10 @@ Result<std::unique_ptr<Consumer>> Consumer::create(const ConsumerOptions& option
     // librdkafka logs each attempt; the error that follows says it, too, and less often.
     const bool is_repeated = context->refused_certificate.take_log(facility, text);
     constexpr int kSyslogWarning = 4;
+    // librdkafka says of nothing else but this line that an offset was reset.
+    if (level <= kSyslogWarning && std::string_view(facility) == "OFFSET") {
+      context->offset_resets.fetch_add(1, std::memory_order_release);
+    }
     if (!context->log) return;
     context->log(level <= kSyslogWarning && !is_repeated ? LogLevel::kWarning : LogLevel::kDebug,
                  fmt::format("kafka: {}: {}", facility, text));

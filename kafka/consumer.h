@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -129,6 +130,11 @@ class Consumer {
 
   /// Why the consumer will never deliver anything again; none: it may. Only a new one helps.
   [[nodiscard]] const std::optional<std::string>& fatal() const noexcept { return fatal_; }
+  /// How often some partition no longer had the offset that was to be read next, and reading went
+  /// on by ConsumerOptions::offset_reset. Known before any message behind that is delivered.
+  [[nodiscard]] std::uint64_t offset_resets() const noexcept {
+    return context_->offset_resets.load(std::memory_order_acquire);
+  }
   /// What Kafka said of partitions that it has not delivered anything of since. The number kTopic
   /// means all partitions of the topic.
   static constexpr std::int32_t kTopic = kNoPartition;
@@ -187,6 +193,7 @@ class Consumer {
     Consumer* consumer;  ///< only from within its own calls
     LogCallback log;
     RefusedCertificate refused_certificate;
+    std::atomic<std::uint64_t> offset_resets{0};
   };
 
   Consumer(ConsumerOptions options, CountEvent count, LogCallback log);

@@ -34,6 +34,13 @@ Model::Model(std::uint64_t seed, const ModelOptions& options)
       checker_(kModelRetention) {
   store_.immediate = true;
   store_.epoch = [this] { return epoch_; };
+  if (options_.shards > 0) {
+    shards_ = std::make_shared<ModelShards>(store_, options_.shards);
+    store_.epoch_of = [this](std::string_view key) { return shards_->epoch_of(key); };
+    store_.is_away = [this](std::string_view key) { return shards_->is_away(key); };
+  }
+  snapshots_.resize(static_cast<std::size_t>(std::max(options_.shards, 1)));
+  replicas_.resize(snapshots_.size());
   for (int i = 0; i < options_.partitions; ++i) {
     logs_[static_cast<std::size_t>(i)].owner = i % options_.processes;
   }
@@ -41,13 +48,21 @@ Model::Model(std::uint64_t seed, const ModelOptions& options)
   if (options_.other_updater) {
     other_updater_ = std::make_unique<ConfigPublisher>(
         store_, model_config(), ConfigPublisher::Reader{"h", "v"}, LogCallback{},
-        ConfigPublisher::StoreClock{}, [this] { return epoch_; });
+        ConfigPublisher::StoreClock{}, [this] { return epoch_of_config(); });
   }
 }
 
 Model::~Model() {
-  store_.run_all();
+  break_operations();
   processes_.clear();
+}
+
+Model::Copy Model::copy_of(int shard) const {
+  Copy copy{.lost = lost_};
+  for (const auto& [key, record] : store_.records()) {
+    if (is_in(key, shard)) copy.records.emplace_hint(copy.records.end(), key, record);
+  }
+  return copy;
 }
 
 void Model::step() {
@@ -75,7 +90,11 @@ void Model::step() {
     say(fmt::format("process {} learns that partition {} is another's", process, partition));
     processes_[static_cast<std::size_t>(process)]->give_up(partition);
   }
-  if (chance(10)) replica_ = {store_.records(), lost_};
+  if (chance(10)) {
+    const int shard = some_shard();
+    replicas_[static_cast<std::size_t>(shard)] = copy_of(shard);
+  }
+  if (shards_) shards_->step();
   look_at_statement();
 }
 
@@ -88,9 +107,11 @@ void Model::some_trouble() {
   if (options_.leaders_lost) kinds.insert(kinds.end(), {&Model::lose_leader, &Model::lose_leader});
   if (options_.owners_lost) kinds.insert(kinds.end(), {&Model::lose_owners, &Model::lose_owners});
   if (options_.partitions_added) kinds.push_back(&Model::add_partition);
+  if (shards_) kinds.push_back(&Model::lose_contact);
   const auto dice = random_() % (kinds.size() + 2);
   if (dice == kinds.size()) {
-    snapshot_ = {store_.records(), lost_};
+    const int shard = some_shard();
+    snapshots_[static_cast<std::size_t>(shard)] = copy_of(shard);
   } else if (dice > kinds.size()) {
     empty_redis();
   } else {
@@ -101,6 +122,7 @@ void Model::some_trouble() {
 void Model::heal() {
   faults_ = false;
   end_slowness();
+  if (shards_) shards_->come_back();
   for (Log& log : logs_) {
     log.is_led = true;
     log.unowned_for = std::min(log.unowned_for, 1);
@@ -115,6 +137,7 @@ void Model::heal() {
   for (int i = 0; i < 10'000 && (i < 200 || !came_to_rest()); ++i) {
     for (auto& process : processes_) process->read();
     store_.run_all();
+    while (shards_ && shards_->waiting() > 0) shards_->run(Fault::kNone);
     now_ += milliseconds{60};
     for (auto& process : processes_) process->tick();
     turn_other_updater();
@@ -263,25 +286,50 @@ void Model::run_some_operations() {
   for (auto n = random_() % (slow_ ? 3 : 40); n > 0 && store_.waiting() > 0; --n) {
     store_.run(0, some_fault());
   }
+  if (!shards_) return;
+  for (auto n = random_() % 8; n > 0 && shards_->waiting() > 0; --n) shards_->run(some_fault());
 }
 
 void Model::break_operations() {
   while (store_.waiting() > 0) store_.run(0, chance(50) ? Fault::kReplyLost : Fault::kLost);
+  while (shards_ && shards_->waiting() > 0) {
+    shards_->run(chance(50) ? Fault::kReplyLost : Fault::kLost);
+  }
 }
 
 void Model::restart_from_snapshot() {
-  say("Redis restarts from a snapshot" + marks_in(snapshot_.records));
+  const int shard = some_shard();
+  const Copy snapshot = snapshots_[static_cast<std::size_t>(shard)];
+  say(fmt::format("Redis {} restarts from a snapshot{}", shard, marks_in(snapshot.records)));
   break_operations();
-  restore(snapshot_);
-  ++epoch_;
+  restore(snapshot, shard);
+  if (shards_) {
+    shards_->restart(shard);
+  } else {
+    ++epoch_;
+  }
 }
 
 // To a replica that was behind. What waits may meet the new master.
 void Model::fail_over() {
-  say("Redis fails over to a replica" + marks_in(replica_.records));
-  restore(replica_);
-  snapshot_ = replica_;
-  ++epoch_;
+  const int shard = some_shard();
+  const Copy replica = replicas_[static_cast<std::size_t>(shard)];
+  say(fmt::format("Redis {} fails over to a replica{}", shard, marks_in(replica.records)));
+  restore(replica, shard);
+  snapshots_[static_cast<std::size_t>(shard)] = replica;
+  if (shards_) {
+    shards_->fail_over(shard);
+  } else {
+    ++epoch_;
+  }
+}
+
+// For long enough that others do not wait for it.
+void Model::lose_contact() {
+  const int shard = some_shard();
+  const int steps = 1 + any(150);
+  say(fmt::format("Redis {} cannot be reached for {} steps", shard, steps));
+  shards_->go_away(shard, steps);
 }
 
 void Model::crash() {

@@ -21,6 +21,7 @@
 #include "checker_view.h"
 #include "events/event_decoder.h"
 #include "ledger/ledger.h"
+#include "model_shards.h"
 #include "tests/unit/updater/support/fault_store.h"
 #include "updater/pipeline/batch_writer.h"
 #include "updater/pipeline/config_publisher.h"
@@ -29,6 +30,7 @@
 namespace fcap::updater::testing {
 
 struct ModelOptions {
+  int shards = 0;  // masters of a cluster; 0: one server
   std::optional<std::int64_t> gap_min = {};
   unsigned trouble_of_1000 = 18;  // how often something happens to Redis, the logs or a process
   bool other_logs = true;         // logs are recreated and truncated
@@ -127,6 +129,18 @@ class Model {
   }
   void say(std::string_view what);
   [[nodiscard]] Fingerprints stored() const;
+  /// Grows with each connection to Redis.
+  [[nodiscard]] std::uint64_t connections() const {
+    return shards_ ? shards_->connections() : epoch_;
+  }
+  [[nodiscard]] std::uint64_t epoch_of_config() const {
+    return shards_ ? shards_->epoch_of("p:!config") : epoch_;
+  }
+  [[nodiscard]] bool is_in(std::string_view key, int shard) const {
+    return !shards_ || shards_->shard_of(key) == shard;
+  }
+  [[nodiscard]] Copy copy_of(int shard) const;
+  [[nodiscard]] int some_shard() { return shards_ ? any(shards_->count()) : 0; }
   [[nodiscard]] std::string marks_in(const FaultStore::Records& records) const;
   Fault some_fault();
   [[nodiscard]] int log_count() const { return static_cast<int>(logs_.size()); }
@@ -143,7 +157,9 @@ class Model {
   void run_some_operations();
   void break_operations();
   void empty_redis();
-  void restore(const Copy& copy);
+  void restore(const Copy& copy, int shard);
+  void note_lost(const Copy& copy);
+  void lose_contact();
   void restart_from_snapshot();
   void fail_over();
   void crash();
@@ -166,9 +182,10 @@ class Model {
   std::mt19937_64 random_;
   FaultStore store_;
   std::unique_ptr<events::EventDecoder> decoder_ = events::make_json_event_decoder();
-  Copy snapshot_;
-  Copy replica_;
-  std::uint64_t epoch_ = 1;
+  std::vector<Copy> snapshots_;  // by shard; one server is one shard here
+  std::vector<Copy> replicas_;
+  std::uint64_t epoch_ = 1;              // of the connections to one server
+  std::shared_ptr<ModelShards> shards_;  // of a cluster
   std::vector<Log> logs_;
   std::vector<Lost> lost_;                 // by log
   std::map<std::string, Instant> erased_;  // by what was ever in a log

@@ -41,16 +41,22 @@ class Model::Process final : private OffsetSource, private LogLooks {
       : model_(&model),
         partitions_(
             model.store_, [&model] { return model.epoch_; }, *this, marks(model.options_),
-            model.metrics_, [&model](LogLevel, std::string_view text) { model.say(text); }),
+            model.metrics_, [&model](LogLevel, std::string_view text) { model.say(text); },
+            model.shards_),
         writer_(model.store_, nullptr, model_writes(), model.metrics_, {},
-                [&model] { return model.epoch_; }),
+                [&model] { return model.connections(); }),
         coalescer_({"p", kModelRetention}),
         stretches_(model),
         intake_(*model.decoder_, {}),
         filler_({.records = {"p", kModelRetention}}, filler_parts(), model.metrics_),
         publisher_(model.store_, model_config(), {"g", "t"}, {}, {},
-                   [&model] { return model.epoch_; }) {
+                   [&model] { return model.epoch_of_config(); }) {
     partitions_.set_log_looks(this);
+    if (model.shards_) {
+      writer_.set_away([this](std::string_view key) {
+        return partitions_.recovery().is_away(redis::slot_of(key));
+      });
+    }
     writer_.set_passed([this](const Batch& batch) {
       if (batch.gap_ticket != 0) return !filler_.current(batch);
       return std::none_of(batch.ranges.begin(), batch.ranges.end(), [this](const auto& range) {
@@ -121,7 +127,7 @@ class Model::Process final : private OffsetSource, private LogLooks {
     writer_.tick(now, done);
     for (Batch* batch : done) {
       if (batch->gap_ticket != 0) filler_.written(*batch);
-      for (const Batch::BatchOffsets& range : batch->ranges) partitions_.complete(range);
+      partitions_.complete_batch(*batch);
       writer_.release(*batch);
     }
     const auto losses = model_->metrics_.mark_losses.value();
@@ -204,8 +210,9 @@ class Model::Process final : private OffsetSource, private LogLooks {
     partitions_.recovery().list_gap_ends(ends);
     gap_times_.look(ends, latest);
     publisher_.set_open_gaps(gap_times_.open_gaps());
-    MarkNews news{
-        .partitions = model_->known_partitions(), .latest = latest, .connections = model_->epoch_};
+    MarkNews news{.partitions = model_->known_partitions(),
+                  .latest = latest,
+                  .connections = model_->connections()};
     partitions_.recovery().tell_marks(news);
     publisher_.set_marks(std::move(news));
     publisher_.tick(now, model_->wall_now());

@@ -84,36 +84,48 @@ void Model::add_partition() {
 
 void Model::empty_redis() {
   const bool restarts = chance(50);
-  say(restarts ? "Redis restarts empty" : "Redis is emptied");
+  const int shard = some_shard();
+  say(fmt::format("Redis {} {}", shard, restarts ? "restarts empty" : "is emptied"));
   if (restarts) break_operations();
-  restore({});
-  if (restarts) ++epoch_;
+  restore({}, shard);
+  if (!restarts) return;
+  if (shards_) {
+    shards_->restart(shard);
+  } else {
+    ++epoch_;
+  }
+}
+
+void Model::restore(const Copy& copy, int shard) {
+  if (!shards_) note_lost(copy);
+  std::erase_if(store_.records(), [&](const auto& it) { return is_in(it.first, shard); });
+  store_.records().insert(copy.records.begin(), copy.records.end());
 }
 
 // Whoever finds no `!config` knows of the loss. Data that has one has lost what it had lost when it
-// was copied; that the rest is older is known to nobody before the marks are compared.
-void Model::restore(const Copy& copy) {
+// was copied; that the rest is older is known to nobody before the marks are compared. What is said
+// in a cluster, ShardModel looks at.
+void Model::note_lost(const Copy& copy) {
   if (copy.records.contains(kConfig)) {
     lost_ = copy.lost;
     lost_.resize(logs_.size());
-  } else {
-    emptied_ = other_lacked_ = now_;
-    Fingerprints there = stored();
-    for (std::size_t i = 0; i < logs_.size(); ++i) {
-      const Log& log = logs_[i];
-      if (lost_[i].made != log.made) lost_[i] = {.made = log.made};
-      for (std::int64_t offset = Log::kStart; offset < log.end(); ++offset) {
-        const LoggedEvent& event = log.at(offset);
-        if (event.id.empty() ||
-            !there["p:{" + event.user + "}"].contains(ledger::fingerprint(event.id)))
-          continue;
-        if (!lost_[i].offsets.insert(offset).second) continue;
-        ++events_lost_;
-        if (log.owner == kNobody) ++lost_without_owner_;
-      }
+    return;
+  }
+  emptied_ = other_lacked_ = now_;
+  Fingerprints there = stored();
+  for (std::size_t i = 0; i < logs_.size(); ++i) {
+    const Log& log = logs_[i];
+    if (lost_[i].made != log.made) lost_[i] = {.made = log.made};
+    for (std::int64_t offset = Log::kStart; offset < log.end(); ++offset) {
+      const LoggedEvent& event = log.at(offset);
+      if (event.id.empty() ||
+          !there["p:{" + event.user + "}"].contains(ledger::fingerprint(event.id)))
+        continue;
+      if (!lost_[i].offsets.insert(offset).second) continue;
+      ++events_lost_;
+      if (log.owner == kNobody) ++lost_without_owner_;
     }
   }
-  store_.records() = copy.records;
 }
 
 bool Model::is_back(const LoggedEvent& event) {
@@ -141,6 +153,7 @@ void Model::look_at_statement() {
   const std::string* const text =
       config == store_.records().end() ? nullptr : &config->second.bytes;
   checker_.look(text);
+  if (shards_) return;
   // An updater may have to look once more to see that another topic's has stated the loss.
   constexpr std::chrono::seconds kUntilAllHaveLooked{11};
   if (other_updater_ && now_ - emptied_ < kUntilAllHaveLooked) return;
@@ -172,7 +185,7 @@ void Model::turn_other_updater() {
   other_updater_->set_marks({.compared = {{0, other_compared_}, {1, other_compared_}},
                              .partitions = 2,
                              .latest = after_all_events(),
-                             .connections = epoch_});
+                             .connections = connections()});
   other_updater_->tick(now_, wall_now());
 }
 

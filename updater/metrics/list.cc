@@ -62,10 +62,8 @@ constexpr std::array kList = {
     MetricInfo{"commit_failures_total", &M::commit_failures,
                "Commits that failed; the next one covers them."},
     MetricInfo{"offset_resets_total", &M::offset_resets,
-               "How often the broker no longer had messages that were to be read at a start, after "
-               "a pause, or again. Investigate any increase: they may have expired, and their "
-               "events are missing for good. Messages that expire while their partition is being "
-               "read are only logged."},
+               "How often the broker no longer had messages that were to be read. Investigate any "
+               "increase: they may have expired, and their events are missing for good."},
     MetricInfo{"log_unverified_total", &M::log_unverified,
                "Partitions whose log was assumed to be the one read before, although every message "
                "that would identify it is gone."},

@@ -1,5 +1,7 @@
 #include "updater/pipeline/expired_book.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace fcap::updater {
@@ -41,6 +43,18 @@ void ExpiredBook::jumped(std::int32_t partition, const Partition::Jump& jump) {
          fmt::format("partition {}: offset {} no longer exists; the log begins at offset {}",
                      partition, jump.from, jump.to));
   found_.push_back({partition, jump.time});
+}
+
+std::vector<ExpiredEvents> ExpiredBook::take() {
+  for (const ExpiredEvents& events : found_) taken_.insert(events.partition);
+  return std::exchange(found_, {});
+}
+
+bool ExpiredBook::unstated(std::int32_t partition) const {
+  return taken_.contains(partition) ||
+         std::ranges::any_of(found_, [partition](const ExpiredEvents& events) {
+           return events.partition == partition;
+         });
 }
 
 void ExpiredBook::filled(std::int32_t partition) {

@@ -18,7 +18,9 @@
 namespace fcap::updater {
 
 /// Which events are missing for good, because Kafka no longer has the messages that held them: for
-/// the log, for the metrics, and to be stated.
+/// the log, for the metrics, and to be stated. Until Checkers are told, no mark and no commit
+/// passes these messages: a process that is killed before would leave nothing that shows that they
+/// are missing.
 ///
 /// Thread safety: one thread.
 class ExpiredBook {
@@ -34,9 +36,15 @@ class ExpiredBook {
   void jumped(std::int32_t partition, const Partition::Jump& jump);
   /// A partition's gaps are filled, as far as they can be.
   void filled(std::int32_t partition);
+  /// The partition is no longer assigned.
+  void revoked(std::int32_t partition) { in_gaps_.erase(partition); }
 
   /// What was found since the last call.
-  [[nodiscard]] std::vector<ExpiredEvents> take() { return std::exchange(found_, {}); }
+  [[nodiscard]] std::vector<ExpiredEvents> take();
+  /// What was taken so far is stated.
+  void stated() { taken_.clear(); }
+  /// Whether something of the partition is still to be stated.
+  [[nodiscard]] bool unstated(std::int32_t partition) const;
 
  private:
   void report(LogLevel level, const std::string& text) const;
@@ -44,6 +52,7 @@ class ExpiredBook {
   Metrics* metrics_;
   LogCallback log_;
   std::vector<ExpiredEvents> found_;
+  std::set<std::int32_t> taken_;    // partitions of what was taken, and is not stated yet
   std::set<std::int32_t> in_gaps_;  // partitions of whose gaps some messages have expired
 };
 

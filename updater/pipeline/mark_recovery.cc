@@ -18,24 +18,12 @@ constexpr std::chrono::hours kMarkOutlives{1};
 }  // namespace
 
 MarkRecovery::MarkRecovery(RecoveryParts parts, Store& store, Epoch epoch)
-    : options_(std::move(parts.options)),
-      partitions_(parts.partitions),
-      questions_(parts.questions),
-      troubles_(parts.troubles),
-      expired_(parts.expired),
-      metrics_(parts.metrics),
-      log_(std::move(parts.log)),
-      store_(&store),
-      epoch_(std::move(epoch)) {}
+    : parts_(std::move(parts)), store_(&store), epoch_(std::move(epoch)) {}
 
 MarkRecovery::~MarkRecovery() {
   for (auto& [id, m] : marked_) retire(std::move(m.mark));
   // Ends: every store operation completes by its deadline.
   for (drop_retired(); !retired_.empty(); drop_retired()) std::this_thread::sleep_for(kWaitStep);
-}
-
-void MarkRecovery::report(LogLevel level, const std::string& text) const {
-  if (log_) log_(level, text);
 }
 
 void MarkRecovery::retire(std::unique_ptr<Mark> mark) {
@@ -58,31 +46,33 @@ void MarkRecovery::assigned(std::span<const PartitionOffset> partitions) {
     MarkedPartition& m =
         marked_
             .try_emplace(id, *store_,
-                         mark_key(options_.key_prefix, options_.group_id, options_.topic, id),
-                         !options_.gap_min)
+                         mark_key(parts_.options.key_prefix, parts_.options.group_id,
+                                  parts_.options.topic, id),
+                         !parts_.options.gap_min)
             .first->second;
-    start_check(partitions_->at(id), m);
+    start_check(parts_.partitions->at(id), m);
     asked.push_back(id);
   }
-  questions_->ask_bounds(asked);
+  parts_.questions->ask_bounds(asked);
   await_answers(partitions);
   const Clock::time_point now = Clock::now();
   for (const std::int32_t id : asked) {
     MarkedPartition& m = marked_.at(id);
-    after_mark(partitions_->at(id), m, m.mark->poll(true), now);
+    after_mark(parts_.partitions->at(id), m, m.mark->poll(true), now);
   }
   await_looks(partitions);
   for (const std::int32_t id : asked) {
-    Partition& p = partitions_->at(id);
+    Partition& p = parts_.partitions->at(id);
     MarkedPartition& m = marked_.at(id);
     if (p.phase() == PartitionPhase::kAsking && m.verdict) finish_check(p, m, now);
   }
 }
 
 void MarkRecovery::await_answers(std::span<const PartitionOffset> partitions) {
-  const Clock::time_point until = Clock::now() + options_.deadline;
+  const Clock::time_point until = Clock::now() + parts_.options.deadline;
   const auto answered = [this](const PartitionOffset& at) {
-    return !marked_.at(at.partition).mark->running() && questions_->bounds_answered(at.partition);
+    return !marked_.at(at.partition).mark->running() &&
+           parts_.questions->bounds_answered(at.partition);
   };
   while (!std::ranges::all_of(partitions, answered) && Clock::now() < until) {
     std::this_thread::sleep_for(kWaitStep);
@@ -90,7 +80,7 @@ void MarkRecovery::await_answers(std::span<const PartitionOffset> partitions) {
 }
 
 void MarkRecovery::await_looks(std::span<const PartitionOffset> partitions) {
-  const Clock::time_point until = Clock::now() + options_.deadline;
+  const Clock::time_point until = Clock::now() + parts_.options.deadline;
   const auto looks = [this](const PartitionOffset& at) {
     return marked_.at(at.partition).look.has_value();
   };
@@ -114,9 +104,9 @@ void MarkRecovery::revoking(std::span<const PartitionOffset> partitions) {
 
 void MarkRecovery::start_check(Partition& p, MarkedPartition& m) {
   p.wait_in(PartitionPhase::kChecking);
-  p.search().again_at = {};
-  p.search().bounds.reset();
-  p.search().looks_at_mark = false;
+  p.check().again_at = {};
+  p.check().bounds.reset();
+  p.check().looks_at_mark = false;
   m.due = {};
   m.look.reset();
   m.verdict.reset();
@@ -128,50 +118,50 @@ void MarkRecovery::start_check(Partition& p, MarkedPartition& m) {
   m.epoch = epoch;
   if (m.mark->busy()) return;  // its outcome leads here again
   m.operation_epoch = epoch;
-  m.mark->read(Clock::now() + options_.deadline);
+  m.mark->read(Clock::now() + parts_.options.deadline);
 }
 
 void MarkRecovery::place(Partition& p, MarkedPartition& m, std::int64_t offset) {
-  p.place(offset);
-  m.placed(offset, ++gaps_generations_);
+  p.begin(offset);
+  m.reading_begins(offset, ++gaps_generations_);
 }
 
 void MarkRecovery::finish_check(Partition& p, MarkedPartition& m, Clock::time_point now) {
-  Partition::StartSearch& search = p.search();
+  Partition::PartitionCheck& check = p.check();
   if (!p.positioned()) {
-    if (!search.bounds) search.bounds = questions_->bounds_of(p, now);
-    if (!search.bounds) return;
-    if (!mark_look_done(p, m)) return troubles_->await_kafka(p, now);
+    if (!check.bounds) check.bounds = parts_.questions->bounds_of(p, now);
+    if (!check.bounds) return;
+    if (!mark_look_done(p, m)) return parts_.troubles->await_kafka(p, now);
     PartitionTroubles::heard_kafka(p);
-    return settle_start(p, m, *search.bounds, *m.verdict);
+    return settle_start(p, m, *check.bounds, *m.verdict);
   }
-  if (search.other_log) {
-    const auto bounds = questions_->bounds_of(p, now);
+  if (check.other_log) {
+    const auto bounds = parts_.questions->bounds_of(p, now);
     if (!bounds) return;
     PartitionTroubles::heard_kafka(p);
-    questions_->begin_other_log(p, bounds->retention_start, p.has_taken() ? stamp(p) : 0);
-    m.placed(bounds->retention_start, ++gaps_generations_);
+    parts_.questions->begin_other_log(p, bounds->retention_start, p.has_taken() ? stamp(p) : 0);
+    m.reading_begins(bounds->retention_start, ++gaps_generations_);
     m.gaps.clear();
     m.may_fall = true;
     return;
   }
   // A mark that this process has not written may be a restored one, of a log that no longer exists.
   const bool ours = m.found_ours();
-  if (!ours && !mark_look_done(p, m)) return troubles_->await_kafka(p, now);
+  if (!ours && !mark_look_done(p, m)) return parts_.troubles->await_kafka(p, now);
   using Is = LogVerdict::LogMatch;
   const bool of_another =
       !ours && (m.verdict->is == Is::kAnother || m.verdict->is == Is::kUnproven);
-  const MarkCheck check{m.claimed(), m.claim_of(m.mark->attempted()), m.reconnected};
-  Rewind rewind = decide_rewind(check, of_another ? std::nullopt : m.claim_of(m.mark->found()));
+  const MarkCheck marks{m.claimed(), m.claim_of(m.mark->attempted()), m.reconnected};
+  Rewind rewind = decide_rewind(marks, of_another ? std::nullopt : m.claim_of(m.mark->found()));
   // The mark in Redis was to fall: it claims too much, or is about another log. And what was
   // written since that was found out may have gone to a server that is gone. So nothing is certain.
   const bool distrusted = ours && m.reconnected && m.may_fall;
   if (doubts_.contains(p.id()) || distrusted) rewind = {Rewind::To::kRetentionStart, {}, true};
   if (rewind.to == Rewind::To::kRetentionStart) {
-    const auto bounds = questions_->bounds_of(p, now);
+    const auto bounds = parts_.questions->bounds_of(p, now);
     if (!bounds) return;
     rewind.certain = {bounds->retention_start, {}};
-    if (m.mark->confirmed()) expired_->lost(p.id(), *bounds, SlotSet::all());
+    if (m.mark->confirmed()) parts_.expired->lost(p.id(), *bounds, SlotSet::all());
   }
   PartitionTroubles::heard_kafka(p);
   if (rewind.to != Rewind::To::kNowhere) recover(p, m, rewind);
@@ -184,7 +174,7 @@ void MarkRecovery::finish_check(Partition& p, MarkedPartition& m, Clock::time_po
 void MarkRecovery::recover(Partition& p, MarkedPartition& m, const Rewind& rewind) {
   const std::int64_t next = p.next_offset().value_or(rewind.certain.position);
   const std::int64_t done = p.done_below().value_or(next);
-  const RecoveryPlan plan = plan_recovery(rewind.certain, done, next, options_.gap_min);
+  const RecoveryPlan plan = plan_recovery(rewind.certain, done, next, parts_.options.gap_min);
   m.may_fall = m.may_fall || rewind.lower_mark;
   const bool is_claim = rewind.to == Rewind::To::kClaim;
   const bool keeps_reading = is_claim && rewind.certain.position >= next;
@@ -196,16 +186,16 @@ void MarkRecovery::recover(Partition& p, MarkedPartition& m, const Rewind& rewin
     m.sure_from = next;
     return;
   }
-  if (m.mark->found() != m.mark->confirmed()) metrics_->mark_losses.add();
+  if (m.mark->found() != m.mark->confirmed()) parts_.metrics->mark_losses.add();
   if (!m.mark->found() && m.mark->confirmed()) marks_gone_ = SlotSet::all();
-  report(LogLevel::kWarning, text_of_recovery(p.id(), m, plan, next));
+  parts_.report(LogLevel::kWarning, text_of_recovery(p.id(), m, plan, next));
   if (keeps_reading) {
     // Offsets that are being processed are in no gap, or above sure_from.
     m.gaps_generation = ++gaps_generations_;
     m.sure_from = next;
   } else {
-    metrics_->rewinds.add();
-    metrics_->rewound_messages.add(static_cast<std::uint64_t>(next - plan.read_from));
+    parts_.metrics->rewinds.add();
+    parts_.metrics->rewound_messages.add(static_cast<std::uint64_t>(next - plan.read_from));
     place(p, m, plan.read_from);
     if (is_claim) m.know_by_found(p, plan.read_from);
   }
@@ -215,13 +205,13 @@ void MarkRecovery::recover(Partition& p, MarkedPartition& m, const Rewind& rewin
 void MarkRecovery::doubt_all() {
   for (auto& [id, m] : marked_) {
     doubts_.insert(id);
-    start_check(partitions_->at(id), m);
+    start_check(parts_.partitions->at(id), m);
   }
 }
 
 void MarkRecovery::fell(const Partition& p) {
   MarkedPartition& m = marked_.at(p.id());
-  m.placed(p.began_at(), ++gaps_generations_);
+  m.reading_begins(p.began_at(), ++gaps_generations_);
   m.may_fall = true;
 }
 
@@ -234,8 +224,9 @@ void MarkRecovery::settle_start(Partition& p, MarkedPartition& m, const LogBound
   const std::optional<Claim> found = believed ? m.claim_of(m.mark->found()) : std::nullopt;
   Start start = decide_start(bounds.committed, position_of(found), log.newest.has_value());
   if (log.is == Is::kAnother) start = {true, 0};
-  const RecoveryPlan plan = start.retention_start ? plan_retention_start(p, m, bounds, log)
-                                                  : plan_start(p, m, bounds, start.offset);
+  const RecoveryPlan plan = start.retention_start
+                                ? begin_at_retention_start(p, m, bounds, log, found.has_value())
+                                : begin_by_mark(p, m, bounds, *found, start.offset);
   m.mark->accept_found();
   m.reconnected = false;
   p.set_committed(bounds.committed);
@@ -251,57 +242,57 @@ void MarkRecovery::settle_start(Partition& p, MarkedPartition& m, const LogBound
     p.log().assume(m.mark->found()->log, plan.read_from);
   }
   p.log().set_cluster(cluster);
-  if (!start.retention_start && log.is == Is::kUnknown) questions_->say_unverified(p, log);
+  if (!start.retention_start && log.is == Is::kUnknown) parts_.questions->say_unverified(p, log);
   // The mark of another log must not be above this one's offsets.
   m.may_fall = start.retention_start;
   p.wait_in(PartitionPhase::kConfirming);
 }
 
 // By its mark.
-RecoveryPlan MarkRecovery::plan_start(const Partition& p, const MarkedPartition& m,
-                                      const LogBounds& bounds, std::int64_t offset) {
+RecoveryPlan MarkRecovery::begin_by_mark(const Partition& p, const MarkedPartition& m,
+                                         const LogBounds& bounds, const Claim& found,
+                                         std::int64_t offset) {
   const std::optional<std::int64_t> committed = bounds.committed;
-  const Claim found = *m.claim_of(m.mark->found());
   RecoveryPlan plan{offset, found.gaps};
   if (committed && *committed > found.position) {
-    plan = plan_recovery(found, *committed, *committed, options_.gap_min);
-    metrics_->rewinds.add();
-    metrics_->rewound_messages.add(static_cast<std::uint64_t>(*committed - plan.read_from));
+    plan = plan_recovery(found, *committed, *committed, parts_.options.gap_min);
+    parts_.metrics->rewinds.add();
+    parts_.metrics->rewound_messages.add(static_cast<std::uint64_t>(*committed - plan.read_from));
   }
-  report(LogLevel::kInfo, text_of_start(p.id(), m, committed, plan));
+  parts_.report(LogLevel::kInfo, text_of_start(p.id(), m, committed, plan));
   return plan;
 }
 
 // At the start of the retention, because there is no mark or it cannot be believed.
-RecoveryPlan MarkRecovery::plan_retention_start(const Partition& p, const MarkedPartition& m,
-                                                const LogBounds& bounds, const LogVerdict& log) {
+RecoveryPlan MarkRecovery::begin_at_retention_start(const Partition& p, const MarkedPartition& m,
+                                                    const LogBounds& bounds, const LogVerdict& log,
+                                                    bool believed) {
   using Is = LogVerdict::LogMatch;
   const std::optional<std::int64_t> committed = bounds.committed;
   const bool marked = m.mark->found().has_value();
   const bool doubted = doubts_.contains(p.id());
-  const bool believed = marked && !doubted && log.is != Is::kUnproven;
   RecoveryPlan plan{bounds.retention_start, {}};
   // The committed offset says nothing about another log.
   if (committed && !believed && log.is != Is::kAnother) {
-    plan = plan_recovery({bounds.retention_start, {}}, *committed, *committed, options_.gap_min);
+    plan =
+        plan_recovery({bounds.retention_start, {}}, *committed, *committed, parts_.options.gap_min);
     // If no gap is planned, reading begins at the first message that exists, also where the
     // committed offset lies before it because what was between has expired.
     plan.read_from = plan.gaps.empty() ? bounds.retention_start : plan.read_from;
   }
-  if (committed) metrics_->mark_losses.add();
+  if (committed) parts_.metrics->mark_losses.add();
   if (committed && !marked) marks_gone_ = SlotSet::all();
   // If this is another log, nothing was lost: the events of the former one are still in Redis.
   const bool lost = committed && (!marked || doubted);
-  if (lost && log.is != Is::kAnother) expired_->lost(p.id(), bounds, SlotSet::all());
+  if (lost && log.is != Is::kAnother) parts_.expired->lost(p.id(), bounds, SlotSet::all());
   if (!marked) {
-    report(committed ? LogLevel::kWarning : LogLevel::kInfo,
-           text_of_no_mark(p.id(), committed, bounds.retention_start));
+    parts_.report(committed ? LogLevel::kWarning : LogLevel::kInfo,
+                  text_of_no_mark(p.id(), committed, bounds.retention_start));
     return plan;
   }
-  const bool read_again = log.is != Is::kAnother && (doubted || log.is == Is::kUnproven);
-  if (!read_again) metrics_->offset_resets.add();
-  report(log.is == Is::kAnother ? LogLevel::kError : LogLevel::kWarning,
-         text_of_unbelieved_mark(p.id(), m, log, doubted, bounds.retention_start));
+  const UnbelievedMark why = why_unbelieved(p.id(), m, log, doubted, bounds.retention_start);
+  if (why.is_other_log) parts_.metrics->offset_resets.add();
+  parts_.report(why.level, why.text);
   return plan;
 }
 
@@ -310,21 +301,21 @@ RecoveryPlan MarkRecovery::plan_retention_start(const Partition& p, const Marked
 bool MarkRecovery::mark_look_done(Partition& p, MarkedPartition& m) {
   if (m.verdict) return true;
   const Mark::Value& found = m.mark->found();
-  if (!questions_->logs_matter() || !found) {
+  if (!parts_.questions->logs_matter() || !found) {
     m.verdict.emplace();
     return true;
   }
   p.wait_in(PartitionPhase::kAsking);
-  if (m.look || !questions_->can_look()) return false;
+  if (m.look || !parts_.questions->can_look()) return false;
   m.look = LogWatch::StartedLook{
       0, KnownLog{found->log.cluster, points_of(found->log), found->position}};
-  m.look->ticket = questions_->look_for(p.id(), m.look->known);
-  p.search().looks_at_mark = true;
+  m.look->ticket = parts_.questions->look_for(p.id(), m.look->known);
+  p.check().looks_at_mark = true;
   return false;
 }
 
 void MarkRecovery::take_looks(Clock::time_point now) {
-  questions_->take_looks(
+  parts_.questions->take_looks(
       now, [&](const LogLooks::LookAnswer& answer) { return take_mark_look(answer, now); });
 }
 
@@ -333,31 +324,30 @@ bool MarkRecovery::take_mark_look(const LogLooks::LookAnswer& answer, Clock::tim
   if (found == marked_.end()) return false;
   MarkedPartition& m = found->second;
   if (!m.look || m.look->ticket != answer.ticket) return false;
-  Partition& p = partitions_->at(answer.partition);
+  Partition& p = parts_.partitions->at(answer.partition);
   const LogWatch::StartedLook look = *std::exchange(m.look, std::nullopt);
-  p.search().looks_at_mark = false;
+  p.check().looks_at_mark = false;
   if (answer.status.ok()) {
     m.verdict = judge_mark(look.known, answer.look);
     p.log().set_cluster(answer.look.cluster);
     return true;
   }
   p.wait_in(PartitionPhase::kChecking);
-  troubles_->failed(p, now, "cannot verify its log: " + answer.status.text());
+  parts_.troubles->failed(p, now, "cannot verify its log: " + answer.status.text());
   return true;
 }
 
 // --- Turns.
 
 void MarkRecovery::tick(Clock::time_point now, Instant wall_now, bool hurry) {
-  hurry_ = hurry;
   take_looks(now);
-  for (auto& [id, m] : marked_) tick_partition(partitions_->at(id), m, now, wall_now);
-  questions_->send();
+  for (auto& [id, m] : marked_) tick_partition(parts_.partitions->at(id), m, now, wall_now, hurry);
+  parts_.questions->send();
   drop_retired();
 }
 
 void MarkRecovery::tick_partition(Partition& p, MarkedPartition& m, Clock::time_point now,
-                                  Instant wall_now) {
+                                  Instant wall_now, bool hurry) {
   // An answer from before a reconnection says nothing about the present server.
   after_mark(p, m, m.mark->poll(m.operation_epoch == epoch_()), now);
   if (p.phase() != PartitionPhase::kChecking && m.epoch != epoch_()) start_check(p, m);
@@ -367,20 +357,20 @@ void MarkRecovery::tick_partition(Partition& p, MarkedPartition& m, Clock::time_
     if (m.mark->confirmed() && !m.may_fall) {
       reached = std::max(reached, m.mark->confirmed()->position);
     }
-    questions_->look_if_due(p, reached, now);
+    parts_.questions->look_if_due(p, reached, now);
   }
-  questions_->judge_jump(p, now);
+  parts_.questions->judge_jump(p, now);
   if (m.mark->busy()) return;
   if (p.phase() == PartitionPhase::kAsking) finish_check(p, m, now);
-  if (p.phase() == PartitionPhase::kChecking && now >= p.search().again_at) start_check(p, m);
-  if (p.phase() <= PartitionPhase::kAsking) return;
+  if (p.phase() == PartitionPhase::kChecking && now >= p.check().again_at) start_check(p, m);
+  if (p.phase() <= PartitionPhase::kAsking || parts_.expired->unstated(p.id())) return;
   m.count_done(p);
   const std::int64_t wanted =
       mark_to_write(p.done_below().value_or(0), position_of(m.claimed()), m.may_fall);
   if (p.phase() == PartitionPhase::kConfirming) return write_mark(p, m, wanted, now, wall_now);
   const bool moved = m.mark_moved(wanted);
-  if (now < m.due && !(hurry_ && moved)) return;
-  if (!moved && m.due + (options_.idle_interval - options_.interval) > now) return;
+  if (now < m.due && !(hurry && moved)) return;
+  if (!moved && m.due + (parts_.options.idle_interval - parts_.options.interval) > now) return;
   write_mark(p, m, wanted, now, wall_now);
 }
 
@@ -391,13 +381,13 @@ void MarkRecovery::write_mark(Partition& p, MarkedPartition& m, std::int64_t off
             "a mark names no offset beyond what was acknowledged");
   must_hold(m.may_fall || offset >= claimed.value_or(0),
             "a mark falls only where something was lost");
-  m.due = now + options_.interval;
-  m.begun = now;
+  m.due = now + parts_.options.interval;
+  m.write_begun = now;
   // If another server is reached by now whose mark was not compared yet, it must not get this one:
   // it may lack the events that the mark vouches for.
   m.operation_epoch = m.epoch;
-  m.mark->write(m.value_of_mark(p, offset), wall_now + options_.retention + kMarkOutlives,
-                now + options_.deadline, m.epoch);
+  m.mark->write(m.value_of_mark(p, offset), wall_now + parts_.options.retention + kMarkOutlives,
+                now + parts_.options.deadline, m.epoch);
 }
 
 void MarkRecovery::after_mark(Partition& p, MarkedPartition& m, Mark::MarkOutcome outcome,
@@ -407,7 +397,7 @@ void MarkRecovery::after_mark(Partition& p, MarkedPartition& m, Mark::MarkOutcom
       return;
     case Mark::MarkOutcome::kRead:
       if (!m.mark->key_of_no_mark().empty() && !std::exchange(m.no_mark_said, true)) {
-        report(LogLevel::kWarning, no_mark_text(m.mark->key_of_no_mark()));
+        parts_.report(LogLevel::kWarning, no_mark_text(m.mark->key_of_no_mark()));
       }
       if (p.phase() != PartitionPhase::kChecking) return;
       // If the store was reconnected during the read, it is read once more.
@@ -415,7 +405,7 @@ void MarkRecovery::after_mark(Partition& p, MarkedPartition& m, Mark::MarkOutcom
       return;
     case Mark::MarkOutcome::kReadFailed:
       PartitionTroubles::heard_kafka(p);  // it is Redis that it waits for now
-      troubles_->failed(p, now, "the mark cannot be read: " + m.mark->failure());
+      parts_.troubles->failed(p, now, "the mark cannot be read: " + m.mark->failure());
       return;
     case Mark::MarkOutcome::kWritten:
       return after_write(p, m);
@@ -424,26 +414,26 @@ void MarkRecovery::after_mark(Partition& p, MarkedPartition& m, Mark::MarkOutcom
       return;
     case Mark::MarkOutcome::kUnknown:
       p.wait_in(PartitionPhase::kChecking);
-      troubles_->failed(p, now, "the mark cannot be written: " + m.mark->failure());
+      parts_.troubles->failed(p, now, "the mark cannot be written: " + m.mark->failure());
       return;
   }
 }
 
 void MarkRecovery::after_write(Partition& p, MarkedPartition& m) {
-  troubles_->recovered(p);
-  m.compared = m.begun;
+  parts_.troubles->recovered(p, false);
+  m.compared = m.write_begun;
   // A write that was started before the mark was to fall has not lowered it.
   if (m.mark_says_all() && position_of(m.claimed()) <= p.done_below()) m.may_fall = false;
   if (p.phase() == PartitionPhase::kConfirming && !m.may_fall && m.mark_says_all()) {
     doubts_.erase(p.id());
-    p.may_be_read();
+    p.let_read();
   }
-  metrics_->marks_written.add();
+  parts_.metrics->marks_written.add();
 }
 
 bool MarkRecovery::settled() const {
   return std::ranges::all_of(marked_, [this](const auto& it) {
-    const Partition& p = partitions_->at(it.first);
+    const Partition& p = parts_.partitions->at(it.first);
     const MarkedPartition& m = it.second;
     if (p.phase() <= PartitionPhase::kConfirming) return true;  // not available yet
     const auto written = position_of(m.claimed());

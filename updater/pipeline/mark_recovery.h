@@ -37,8 +37,10 @@ class MarkRecovery final : public Recovery {
   void doubt_all() override;
 
   [[nodiscard]] bool waits() const override { return false; }
-  [[nodiscard]] bool failing() const noexcept override { return false; }
-  [[nodiscard]] const std::string& trouble() const noexcept override { return troubles_->text(); }
+  [[nodiscard]] bool more_fails() const noexcept override { return false; }
+  [[nodiscard]] const std::string& trouble() const noexcept override {
+    return parts_.troubles->text();
+  }
   [[nodiscard]] bool settled() const override;
 
   [[nodiscard]] std::uint64_t stamp(const Partition& p) const override;
@@ -47,7 +49,7 @@ class MarkRecovery final : public Recovery {
     return {};
   }
   void give_up(const Partition& /*p*/, const SlotSet& /*slots*/, Gap /*offsets*/) override {}
-  [[nodiscard]] bool gives_up(std::uint16_t /*slot*/) const override { return false; }
+  [[nodiscard]] bool is_away(std::uint16_t /*slot*/) const override { return false; }
 
   void list_pieces(std::vector<GapPiece>& out) const override;
   [[nodiscard]] bool filling(const GapPiece& piece) const override;
@@ -57,7 +59,7 @@ class MarkRecovery final : public Recovery {
 
   void list_gap_ends(std::vector<GapEnd>& out) const override;
   void tell_marks(MarkNews& news) override;
-  [[nodiscard]] bool gaps_known() const override { return true; }
+  [[nodiscard]] bool knows_gaps() const override { return true; }
   [[nodiscard]] std::int64_t offsets_missing() const override;
 
  private:
@@ -65,10 +67,12 @@ class MarkRecovery final : public Recovery {
   void finish_check(Partition& p, MarkedPartition& m, Clock::time_point now);
   void settle_start(Partition& p, MarkedPartition& m, const LogBounds& bounds,
                     const LogVerdict& log);
-  RecoveryPlan plan_start(const Partition& p, const MarkedPartition& m, const LogBounds& bounds,
-                          std::int64_t offset);
-  RecoveryPlan plan_retention_start(const Partition& p, const MarkedPartition& m,
-                                    const LogBounds& bounds, const LogVerdict& log);
+  RecoveryPlan begin_by_mark(const Partition& p, const MarkedPartition& m, const LogBounds& bounds,
+                             const Claim& found, std::int64_t offset);
+  /// `believed`: the mark claims something, but the group has not committed there.
+  RecoveryPlan begin_at_retention_start(const Partition& p, const MarkedPartition& m,
+                                        const LogBounds& bounds, const LogVerdict& log,
+                                        bool believed);
   void recover(Partition& p, MarkedPartition& m, const Rewind& rewind);
   bool mark_look_done(Partition& p, MarkedPartition& m);
   bool take_mark_look(const LogLooks::LookAnswer& answer, Clock::time_point now);
@@ -78,7 +82,8 @@ class MarkRecovery final : public Recovery {
   void after_mark(Partition& p, MarkedPartition& m, Mark::MarkOutcome outcome,
                   Clock::time_point now);
   void after_write(Partition& p, MarkedPartition& m);
-  void tick_partition(Partition& p, MarkedPartition& m, Clock::time_point now, Instant wall_now);
+  void tick_partition(Partition& p, MarkedPartition& m, Clock::time_point now, Instant wall_now,
+                      bool hurry);
   void write_mark(Partition& p, MarkedPartition& m, std::int64_t offset, Clock::time_point now,
                   Instant wall_now);
   void place(Partition& p, MarkedPartition& m, std::int64_t offset);
@@ -88,18 +93,11 @@ class MarkRecovery final : public Recovery {
   [[nodiscard]] bool is_current(const GapPiece& piece) const;
   void retire(std::unique_ptr<Mark> mark);
   void drop_retired();
-  void report(LogLevel level, const std::string& text) const;
 
-  MarkOptions options_;
-  Partitions* partitions_;
-  PartitionQuestions* questions_;
-  PartitionTroubles* troubles_;
-  ExpiredBook* expired_;
-  Metrics* metrics_;
-  LogCallback log_;
+  const RecoveryParts parts_;
   Store* store_;
   Epoch epoch_;
-  std::map<std::int32_t, MarkedPartition> marked_;  // of all partitions
+  std::map<std::int32_t, MarkedPartition> marked_;  // exactly the assigned partitions
   /// Everything since the start of the retention may be missing of these partitions, whatever the
   /// marks in Redis say. A doubt ends when marks that were written since then say it, and not with
   /// the assignment: a partition may be given up before that and taken over again, and its old mark
@@ -108,7 +106,6 @@ class MarkRecovery final : public Recovery {
   std::vector<std::unique_ptr<Mark>> retired_;  // of revoked partitions, until their operation ends
   std::uint64_t gaps_generations_ = 0;          // the last one given
   SlotSet marks_gone_;
-  bool hurry_ = false;
 };
 
 }  // namespace fcap::updater

@@ -20,7 +20,7 @@ void MarkRecovery::list_pieces(std::vector<GapPiece>& out) const {
   out.clear();
   const std::uint64_t epoch = epoch_();
   for (const auto& [id, m] : marked_) {
-    const bool readable = partitions_->at(id).phase() >= PartitionPhase::kPlacing;
+    const bool readable = parts_.partitions->at(id).phase() >= PartitionPhase::kPlacing;
     if (!readable || m.gaps.empty() || m.epoch != epoch) continue;
     const Gaps below = gaps_below(m.gaps, m.sure_from);
     if (below.empty()) continue;
@@ -28,7 +28,7 @@ void MarkRecovery::list_pieces(std::vector<GapPiece>& out) const {
     out.push_back({.partition = id,
                    .gaps_generation = m.gaps_generation,
                    .epoch = epoch,
-                   .from = std::max(newest.from, newest.to - options_.piece_offsets_max),
+                   .from = std::max(newest.from, newest.to - parts_.options.piece_offsets_max),
                    .to = newest.to});
   }
 }
@@ -48,7 +48,7 @@ bool MarkRecovery::piece_done(const GapPiece& piece) {
   // Another connection may lead to another server, which lacks what was acknowledged.
   if (m.epoch != piece.epoch || epoch_() != piece.epoch) return false;
   m.gaps = gaps_without(m.gaps, {piece.from, piece.to});
-  if (m.gaps.empty()) expired_->filled(piece.partition);
+  if (m.gaps.empty()) parts_.expired->filled(piece.partition);
   return true;
 }
 
@@ -60,7 +60,7 @@ void MarkRecovery::expire(const GapPiece& piece, std::int64_t log_start,
   const std::int64_t below = std::min(log_start, m.sure_from);
   const Gaps gone = gaps_below(m.gaps, below);
   m.gaps = gaps_without(m.gaps, {0, below});
-  expired_->expired_in_gaps(gone, {piece.partition, newest}, oldest);
+  parts_.expired->expired_in_gaps(gone, {piece.partition, newest}, oldest);
 }
 
 bool MarkRecovery::compared_here(const Partition& p, const MarkedPartition& m) const {
@@ -72,7 +72,7 @@ bool MarkRecovery::compared_here(const Partition& p, const MarkedPartition& m) c
 std::optional<std::int64_t> MarkRecovery::doubted_below(const Partition& p,
                                                         const MarkedPartition& m) const {
   constexpr auto kAll = std::numeric_limits<std::int64_t>::max();
-  if (!p.search().left_behind) return std::nullopt;
+  if (!p.check().left_behind) return std::nullopt;
   if (p.positioned()) return p.next_offset().value_or(kAll);
   // The partition was taken over. If it has a mark and nothing casts doubt on it, at most what was
   // committed behind that mark is missing, and nothing is stated about so little.
@@ -82,7 +82,7 @@ std::optional<std::int64_t> MarkRecovery::doubted_below(const Partition& p,
 void MarkRecovery::list_gap_ends(std::vector<GapEnd>& out) const {
   out.clear();
   for (const auto& [id, m] : marked_) {
-    const Partition& p = partitions_->at(id);
+    const Partition& p = parts_.partitions->at(id);
     const auto doubted = doubted_below(p, m);
     if (!compared_here(p, m)) {
       // The partition is left out, so what Redis states of it stays. That came with the data set
@@ -96,7 +96,7 @@ void MarkRecovery::list_gap_ends(std::vector<GapEnd>& out) const {
 
 void MarkRecovery::tell_marks(MarkNews& news) {
   for (const auto& [id, m] : marked_) {
-    if (compared_here(partitions_->at(id), m)) news.compared[id] = m.compared;
+    if (compared_here(parts_.partitions->at(id), m)) news.compared[id] = m.compared;
   }
   news.gone = std::exchange(marks_gone_, {});
 }

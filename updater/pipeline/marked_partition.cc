@@ -14,7 +14,7 @@ bool MarkedPartition::found_ours() const {
   return mark->found() == mark->confirmed() || mark->found() == mark->attempted();
 }
 
-void MarkedPartition::placed(std::int64_t offset, std::uint64_t new_gaps_generation) {
+void MarkedPartition::reading_begins(std::int64_t offset, std::uint64_t new_gaps_generation) {
   gaps_generation = new_gaps_generation;
   gaps = gaps_below(gaps, offset);
   sure_from = offset;

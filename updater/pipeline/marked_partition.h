@@ -39,12 +39,11 @@ struct MarkedPartition {
   std::uint64_t epoch = 0;            ///< of the connections when the mark was compared
   std::uint64_t operation_epoch = 0;  ///< when the operation under way was started
   Clock::time_point due{};            ///< the next write of the mark
-  Clock::time_point begun{};          ///< the last one
+  Clock::time_point write_begun{};    ///< the last one
   Clock::time_point compared{};       ///< as MarkNews::compared
   bool no_mark_said = false;          ///< that something else stands at the mark's key
-  /// Whether the mark found is about this log.
-  std::optional<LogWatch::StartedLook> look = {};
-  std::optional<LogVerdict> verdict = {};
+  std::optional<LogWatch::StartedLook> look = {};  ///< whether the mark found is about this log
+  std::optional<LogVerdict> verdict = {};          ///< what that has shown
 
   /// What a mark claims to be in Redis.
   [[nodiscard]] std::optional<Claim> claim_of(const Mark::Value& value) const;
@@ -53,7 +52,7 @@ struct MarkedPartition {
   [[nodiscard]] bool found_ours() const;
 
   /// Reading has begun, or begun again, at `offset`.
-  void placed(std::int64_t offset, std::uint64_t new_gaps_generation);
+  void reading_begins(std::int64_t offset, std::uint64_t new_gaps_generation);
   /// What was done since is no longer missing.
   void count_done(const Partition& p);
   /// Takes over what the mark that was found, which is about this log, says of it.

@@ -16,7 +16,7 @@ void NodeCall::add(const std::vector<std::string_view>& words) {
   ++commands_;
 }
 
-void NodeCall::send(redis::Client& client, std::uint16_t number,
+void NodeCall::send(ShardPort& shards, std::uint16_t number,
                     std::optional<std::uint64_t> connections, std::chrono::milliseconds within) {
   command_count = commands_;
   only_node = number;
@@ -25,7 +25,7 @@ void NodeCall::send(redis::Client& client, std::uint16_t number,
   deadline = std::chrono::steady_clock::now() + within;
   answers_.resize(commands_);
   self_ = shared_from_this();
-  client.submit(*this);
+  shards.submit(*this);
 }
 
 bool NodeCall::answered() const noexcept {

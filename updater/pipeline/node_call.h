@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "redis/client.h"
+#include "updater/pipeline/shard_port.h"
 
 namespace fcap::updater {
 
@@ -34,7 +35,7 @@ class NodeCall final : public redis::Request, public std::enable_shared_from_thi
   [[nodiscard]] std::uint32_t size() const noexcept { return commands_; }
   /// Starts it: at the node with this number, only over the connections of `epoch` if that is
   /// given. The deadline means "no progress", as that of appends.
-  void send(redis::Client& client, std::uint16_t number, std::optional<std::uint64_t> connections,
+  void send(ShardPort& shards, std::uint16_t number, std::optional<std::uint64_t> connections,
             std::chrono::milliseconds within);
 
   [[nodiscard]] bool ended() const noexcept { return ended_.load(std::memory_order_acquire); }

@@ -1,10 +1,12 @@
 #include "updater/pipeline/partition.h"
 
+#include <utility>
+
 #include "updater/process/invariant.h"
 
 namespace fcap::updater {
 
-void Partition::place(std::int64_t offset) {
+void Partition::begin(std::int64_t offset) {
   generation_ = ++*generations_;
   tracker_ = OffsetTracker(offset);
   log_.restart(offset);
@@ -44,10 +46,10 @@ std::int64_t Partition::lowest_next(std::int64_t if_unknown) const {
 void Partition::take(const Delivered& message) {
   const std::int64_t offset = message.offset;
   const std::int64_t expected = lowest_next(offset);
-  must_hold(offset >= expected, "a message below the position is taken only after place()");
-  if (offset > expected && first_message_) {
-    jump_ = {expected, offset};
-    if (message.timestamp_ms >= 0) jump_->time = instant_from_ms(message.timestamp_ms);
+  if (offset > expected && (first_message_ || jumps_until_)) {
+    Jump jump{expected, offset};
+    if (message.timestamp_ms >= 0) jump.time = instant_from_ms(message.timestamp_ms);
+    note_jump(jump);
   }
   first_message_ = false;
   if (!open_) {
@@ -58,13 +60,26 @@ void Partition::take(const Delivered& message) {
   open_last_ = message;
 }
 
+// What is asked about one jump may be answered from before the next.
+void Partition::note_jump(Jump jump) {
+  std::optional<Jump>& noted = jump_ ? later_jump_ : jump_;
+  if (noted) jump.from = noted->from;
+  noted = jump;
+}
+
+Partition::Jump Partition::take_jump() {
+  const Jump jump = jump_.value();
+  jump_ = std::exchange(later_jump_, std::nullopt);
+  return jump;
+}
+
 // Compaction and aborted transactions leave offsets that no message has, and the broker itself uses
 // an offset for the marker of a transaction's end.
 void Partition::reached_end(std::int64_t end) {
   if (!is_read() || open_) return;
   const auto next = tracker_.next_offset();
   if (!next || end <= *next) return;
-  if (first_message_) jump_ = Jump{.from = *next, .to = end};
+  if (first_message_ || jumps_until_) note_jump({.from = *next, .to = end});
   first_message_ = false;
   tracker_.complete(tracker_.begin(*next, end));
 }

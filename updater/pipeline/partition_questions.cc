@@ -7,7 +7,7 @@
 namespace fcap::updater {
 
 using PartitionPhase = Partition::PartitionPhase;
-using OffsetQuery = Partition::StartSearch::OffsetQuery;
+using OffsetQuery = Partition::PartitionCheck::OffsetQuery;
 
 PartitionQuestions::PartitionQuestions(OffsetSource& source, const MarkOptions& options,
                                        Partitions& partitions, PartitionTroubles& troubles,
@@ -29,13 +29,13 @@ void PartitionQuestions::report(LogLevel level, const std::string& text) const {
 
 void PartitionQuestions::ask_bounds(std::span<const std::int32_t> partitions) {
   for (const std::int32_t id : partitions) {
-    partitions_->at(id).search().query = OffsetQuery::kYes;
+    partitions_->at(id).check().query = OffsetQuery::kYes;
   }
   source_->ask(partitions);
 }
 
 std::optional<Result<LogBounds>> PartitionQuestions::answer_of(Partition& p) {
-  OffsetQuery& query = p.search().query;
+  OffsetQuery& query = p.check().query;
   if (query == OffsetQuery::kNo) {
     query = OffsetQuery::kSoon;
     to_ask_.push_back(p.id());
@@ -48,7 +48,7 @@ std::optional<Result<LogBounds>> PartitionQuestions::answer_of(Partition& p) {
 
 std::optional<LogBounds> PartitionQuestions::bounds_of(Partition& p, Clock::time_point now) {
   // The answer about a jump may be about a log that no longer exists.
-  if (p.jump() && p.phase() != PartitionPhase::kAsking) p.search().query = OffsetQuery::kNo;
+  if (p.jump() && p.phase() != PartitionPhase::kAsking) p.check().query = OffsetQuery::kNo;
   p.wait_in(PartitionPhase::kAsking);
   const std::optional<Result<LogBounds>> answer = answer_of(p);
   if (answer && answer->ok()) return answer->value();
@@ -63,7 +63,7 @@ void PartitionQuestions::send() {
   source_->ask(to_ask_);
   for (const std::int32_t id : to_ask_) {
     const auto found = partitions_->find(id);
-    if (found != partitions_->end()) found->second.search().query = OffsetQuery::kYes;
+    if (found != partitions_->end()) found->second.check().query = OffsetQuery::kYes;
   }
   to_ask_.clear();
 }
@@ -79,7 +79,7 @@ void PartitionQuestions::judge_jump(Partition& p, Clock::time_point now) {
     p.jump()->due = now + kAskAgain;
     return;
   }
-  const Partition::Jump jump = *std::exchange(p.jump(), std::nullopt);
+  const Partition::Jump jump = p.take_jump();
   // If the log does not begin later, no message at these offsets has been deleted.
   if (answer->value().log_start > jump.from) expired_->jumped(p.id(), jump);
 }
@@ -127,7 +127,7 @@ void PartitionQuestions::take_look(Partition& p, const LogLooks::LookAnswer& ans
   p.log().set_cluster(answer.look.cluster);
   if (verdict.is == LogVerdict::LogMatch::kUnknown) say_unverified(p, verdict);
   if (verdict.is != LogVerdict::LogMatch::kAnother) return;
-  p.search().other_log = verdict.why;
+  p.check().other_log = verdict.why;
   // Kafka must say where the other log begins. A check that is in progress asks for it too.
   if (p.phase() != PartitionPhase::kChecking) p.wait_in(PartitionPhase::kAsking);
 }
@@ -137,12 +137,12 @@ void PartitionQuestions::begin_other_log(Partition& p, std::int64_t start, std::
   report(LogLevel::kError,
          fmt::format("partition {}: this is no longer the log that was read: {}; reading from the "
                      "start of retention, offset {}",
-                     p.id(), *p.search().other_log, start));
-  p.search().other_log.reset();
+                     p.id(), *p.check().other_log, start));
+  p.check().other_log.reset();
   const std::string cluster = p.log().cluster();
   p.close_range(stamp);
   p.log().forget();
-  p.place(start);
+  p.begin(start);
   p.log().set_cluster(cluster);
   p.wait_in(PartitionPhase::kConfirming);
 }

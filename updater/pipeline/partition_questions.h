@@ -20,8 +20,7 @@
 namespace fcap::updater {
 
 /// What is asked of Kafka about the partitions: where reading may begin, whether each log is the
-/// one that was read, and whether messages have expired before they were read. Never blocks but in
-/// await_bounds().
+/// one that was read, and whether messages have expired before they were read. Never blocks.
 ///
 /// Thread safety: one thread.
 class PartitionQuestions {
@@ -52,26 +51,27 @@ class PartitionQuestions {
   /// The bounds; nullopt: not known yet. Then the partition is in phase kAsking, or in kChecking
   /// after a failure.
   std::optional<LogBounds> bounds_of(Partition& p, Clock::time_point now);
-  /// Kafka's answer. Without one it is asked for with the next send().
+  /// Kafka's answer, once. Without one it is asked for with the next send().
   std::optional<Result<LogBounds>> answer_of(Partition& p);
   /// Asks what partitions need to know since the last call, all of them together.
   void send();
 
   /// Looks for these messages in the partition's log; returns the question's number.
   std::uint64_t look_for(std::int32_t partition, const KnownLog& known);
-  /// A number that no answer has.
-  std::uint64_t never_answered() noexcept { return ++looks_asked_; }
-  /// Looks whether the log is still the one that is read. `reached`: offsets below are from it.
+  /// The number of a question that is never asked.
+  std::uint64_t unanswered_ticket() noexcept { return ++looks_asked_; }
+  /// Looks whether the log is still the one that is read. `reached`: so far it was read.
   void look_if_due(Partition& p, std::int64_t reached, Clock::time_point now);
-  /// Takes what has arrived. Another log is noted in StartSearch::other_log.
+  /// Takes what has arrived. Another log is noted in PartitionCheck::other_log, and Kafka is asked
+  /// where it begins (kAsking).
   void take_looks(Clock::time_point now, const TakeLook& take_other);
 
   /// Whether messages have expired where reading has jumped over offsets.
   void judge_jump(Partition& p, Clock::time_point now);
 
-  /// Reading begins at the start of the retention of the log that search().other_log is about.
-  /// `stamp`: for what was taken of the former one. Its mark must fall before anything is read:
-  /// what it says is true of the former log only.
+  /// Reading begins at the start of the retention of the log that check().other_log is about, once
+  /// its Recovery has let the mark fall: what that says is true of the former log only. `stamp`:
+  /// for what was taken of the former one.
   void begin_other_log(Partition& p, std::int64_t start, std::uint64_t stamp);
   /// It is assumed that the log is the one that was read before.
   void say_unverified(Partition& p, const LogVerdict& verdict);

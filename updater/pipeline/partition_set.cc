@@ -13,8 +13,8 @@ using PartitionPhase = Partition::PartitionPhase;
 
 PartitionSet::PartitionSet(Store& store, Epoch epoch, OffsetSource& source,
                            const MarkOptions& options, Metrics& metrics, const LogCallback& log,
-                           std::shared_ptr<redis::Client> cluster)
-    : by_slot_(cluster != nullptr),
+                           std::shared_ptr<ShardPort> shards)
+    : by_slot_(shards != nullptr),
       metrics_(&metrics),
       log_(log),
       troubles_(options, partitions_, metrics, log),
@@ -22,8 +22,8 @@ PartitionSet::PartitionSet(Store& store, Epoch epoch, OffsetSource& source,
       questions_(source, options, partitions_, troubles_, expired_, metrics, log) {
   Recovery::RecoveryParts parts{options,   &partitions_, &questions_, &troubles_,
                                 &expired_, &metrics,     log};
-  if (cluster) {
-    recovery_ = std::make_unique<ShardRecovery>(std::move(parts), std::move(cluster));
+  if (shards) {
+    recovery_ = std::make_unique<ShardRecovery>(std::move(parts), std::move(shards));
   } else {
     recovery_ = std::make_unique<MarkRecovery>(std::move(parts), store, std::move(epoch));
   }
@@ -55,6 +55,7 @@ void PartitionSet::assign(std::vector<PartitionOffset>& partitions) {
   last_found_ = partitions_.end();
   recovery_->revoking(partitions);
   for (const PartitionOffset& at : partitions) {
+    expired_.revoked(at.partition);
     partitions_.erase(at.partition);
     partitions_.try_emplace(at.partition, at.partition, generations_);
   }
@@ -71,13 +72,22 @@ void PartitionSet::assign(std::vector<PartitionOffset>& partitions) {
 void PartitionSet::revoke(std::span<const PartitionOffset> partitions) {
   last_found_ = partitions_.end();
   recovery_->revoking(partitions);
-  for (const PartitionOffset& at : partitions) partitions_.erase(at.partition);
-  troubles_.revoked();
+  for (const PartitionOffset& at : partitions) {
+    expired_.revoked(at.partition);
+    partitions_.erase(at.partition);
+  }
+  troubles_.revoked(recovery_->more_fails());
   show_assigned();
 }
 
 void PartitionSet::suspect_logs() {
   for (auto& [id, p] : partitions_) p.log().suspect();
+}
+
+void PartitionSet::offsets_were_reset(Clock::time_point now) {
+  // What was fetched before comes first.
+  constexpr std::chrono::minutes kJumpsCount{1};
+  for (auto& [id, p] : partitions_) p.watch_jumps(now + kJumpsCount);
 }
 
 void PartitionSet::list(std::vector<PartitionOffset>& out) const {
@@ -88,6 +98,7 @@ void PartitionSet::list(std::vector<PartitionOffset>& out) const {
 // --- Reading.
 
 void PartitionSet::tick(Clock::time_point now, Instant wall_now) {
+  for (auto& [id, p] : partitions_) p.tick(now);
   recovery_->tick(now, wall_now, std::exchange(hurry_, false));
 }
 
@@ -102,7 +113,7 @@ void PartitionSet::placed(std::int32_t partition) {
   Partition* const p = find(partition);
   if (p == nullptr || p->phase() != PartitionPhase::kPlacing) return;
   p->moved();
-  p->may_be_read();
+  p->let_read();
 }
 
 void PartitionSet::seek_all_again() {
@@ -131,8 +142,8 @@ void PartitionSet::begin_below(Partition& p, std::int64_t offset) {
                                        "position {}: was the topic recreated?",
                                        p.id(), offset, p.lowest_next(offset)));
   }
-  p.close_range(recovery_->stamp(p));
-  p.place(offset);
+  if (p.has_taken()) p.close_range(recovery_->stamp(p));
+  p.begin(offset);
   p.log().forget();
   p.moved();
   recovery_->fell(p);
@@ -213,6 +224,7 @@ std::optional<std::int64_t> PartitionSet::low_water(std::int32_t partition) cons
 void PartitionSet::collect_commits(std::vector<PartitionOffset>& out) {
   out.clear();
   for (auto& [id, p] : partitions_) {
+    if (expired_.unstated(id)) continue;
     if (const auto offset = p.offset_to_commit()) out.push_back({id, *offset});
   }
 }
@@ -228,15 +240,15 @@ bool PartitionSet::checking() const {
   for (const auto& [id, p] : partitions_) {
     if (p.phase() > PartitionPhase::kConfirming) {
       some_can_be_read = true;
-    } else if (!p.search().left_behind) {
+    } else if (!p.check().left_behind) {
       return true;
     }
   }
-  return !some_can_be_read || (!partitions_.empty() && recovery_->waits());
+  return !some_can_be_read || recovery_->waits();
 }
 
 bool PartitionSet::failing() const noexcept {
-  return troubles_.failing() || recovery_->failing();
+  return troubles_.failing() || recovery_->more_fails();
 }
 
 std::optional<StallBook::StallCause> PartitionSet::waits_for(std::int32_t partition) const {
@@ -249,7 +261,7 @@ std::optional<StallBook::StallCause> PartitionSet::waits_for(std::int32_t partit
       cause = {Wait::kMark, "it waits for Redis to say what its mark is"};
       break;
     case PartitionPhase::kAsking:
-      cause = {Wait::kStart, p->search().looks_at_mark
+      cause = {Wait::kStart, p->check().looks_at_mark
                                  ? "it waits for Kafka to say whether this is the log of its mark"
                                  : "it waits for Kafka to say where its reading begins"};
       break;
@@ -265,7 +277,7 @@ std::optional<StallBook::StallCause> PartitionSet::waits_for(std::int32_t partit
   }
   // In a cluster the marks are the shards', and what is wrong with a shard is said of each
   // partition.
-  if ((p->search().failures > 0 || by_slot_) && !trouble().empty()) {
+  if ((p->check().failures > 0 || by_slot_) && !trouble().empty()) {
     cause.text += fmt::format(" ({})", trouble().substr(0, trouble().find('\n')));
   }
   return cause;
@@ -281,7 +293,7 @@ void PartitionSet::piece_begun(const GapPiece& piece, const Delivered& first) {
 }
 
 bool PartitionSet::gaps_known() const {
-  return recovery_->gaps_known() && std::ranges::all_of(partitions_, [](const auto& it) {
+  return recovery_->knows_gaps() && std::ranges::all_of(partitions_, [](const auto& it) {
            return it.second.phase() > PartitionPhase::kConfirming;
          });
 }

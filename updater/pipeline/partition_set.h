@@ -23,11 +23,8 @@
 #include "updater/pipeline/partition_questions.h"
 #include "updater/pipeline/partition_troubles.h"
 #include "updater/pipeline/recovery.h"
+#include "updater/pipeline/shard_port.h"
 #include "updater/watch/stall_book.h"
-
-namespace fcap::redis {
-class Client;
-}  // namespace fcap::redis
 
 namespace fcap::updater {
 
@@ -42,11 +39,10 @@ class PartitionSet {
   /// Grows with each connection to the store made or lost.
   using Epoch = std::function<std::uint64_t()>;
 
-  /// `cluster`: whose shards hold the marks (ShardRecovery); null: the store holds them
-  /// (MarkRecovery).
+  /// `shards`: which hold the marks (ShardRecovery); null: the store holds them (MarkRecovery).
   PartitionSet(Store& store, Epoch epoch, OffsetSource& source, const MarkOptions& options,
                Metrics& metrics, const LogCallback& log,
-               std::shared_ptr<redis::Client> cluster = nullptr);
+               std::shared_ptr<ShardPort> shards = nullptr);
   /// Waits for pending operations on marks (at most until their deadline).
   ~PartitionSet();
   PartitionSet(const PartitionSet&) = delete;
@@ -60,6 +56,9 @@ class PartitionSet {
   void set_log_looks(LogLooks* looks) noexcept { questions_.set_log_looks(looks); }
   /// Something has happened to Kafka's brokers: the logs may be other ones now.
   void suspect_logs();
+  /// Some partition no longer had the offset that was to be read next: it is found out in the next
+  /// minute which one, and whether messages have expired unread.
+  void offsets_were_reset(Clock::time_point now);
 
   /// Takes partitions over and says where each begins. Reads their marks, queries Kafka, and waits
   /// for both up to the marks' deadline; a partition that cannot be judged by then gets kNone, and
@@ -126,15 +125,13 @@ class PartitionSet {
   /// Marks are written at once, not by their interval, until the next tick.
   void hurry() noexcept { hurry_ = true; }
 
-  /// Redis may have dropped records that still count without a trace in any mark: everything since
-  /// the start of the retention is read again.
-  void doubt_all() { recovery_->doubt_all(); }
-
   /// The first message of a piece was read: the partition's log is identified by it if by nothing
   /// else.
   void piece_begun(const GapPiece& piece, const Delivered& first);
   /// What was found to be missing for good since the last call.
   [[nodiscard]] std::vector<ExpiredEvents> take_expired() { return expired_.take(); }
+  /// Checkers are told of all that take_expired() has given.
+  void expired_stated() { expired_.stated(); }
   /// Whether it is known of each partition what is missing.
   [[nodiscard]] bool gaps_known() const;
   /// Whether marks, and so pieces, are about users of some slots only.

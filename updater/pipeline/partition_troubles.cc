@@ -20,8 +20,8 @@ void PartitionTroubles::report(LogLevel level, const std::string& text) const {
 }
 
 void PartitionTroubles::failed(Partition& p, Clock::time_point now, const std::string& why) {
-  const std::uint32_t failures = ++p.search().failures;
-  p.search().again_at = now + backoff_.after(failures);
+  const std::uint32_t failures = ++p.check().failures;
+  p.check().again_at = now + backoff_.after(failures);
   metrics_->mark_failures.add();
   text_ = fmt::format("partition {}: {}", p.id(), why);
   // A single failure is not logged. If many partitions fail together, one line is enough.
@@ -33,18 +33,18 @@ void PartitionTroubles::failed(Partition& p, Clock::time_point now, const std::s
                      failures));
 }
 
-void PartitionTroubles::recovered(Partition& p) {
-  if (p.search().failures == 0) return;
-  p.search().failures = 0;
-  if (failing()) return;
+void PartitionTroubles::recovered(Partition& p, bool others_fail) {
+  if (p.check().failures == 0) return;
+  p.check().failures = 0;
+  if (failing() || others_fail) return;
   if (failures_logged_ > 0) report(LogLevel::kInfo, "marks are confirmed again");
   failures_logged_ = 0;
   text_.clear();
 }
 
 void PartitionTroubles::await_kafka(Partition& p, Clock::time_point now) {
-  if (!p.search().asking_since) p.search().asking_since = now;
-  if (now - *p.search().asking_since >= deadline_) leave_behind(p);
+  if (!p.check().asking_since) p.check().asking_since = now;
+  if (now - *p.check().asking_since >= deadline_) leave_behind(p);
 }
 
 void PartitionTroubles::leave_behind(Partition& p) {
@@ -53,27 +53,27 @@ void PartitionTroubles::leave_behind(Partition& p) {
       "read meanwhile",
       p.id());
   // An error that Kafka has answered with says more than this text.
-  if (p.search().failures == 0) text_ = text;
-  if (p.search().left_behind) return;
+  if (p.check().failures == 0) text_ = text;
+  if (p.check().left_behind) return;
   // If many partitions wait together, one line is enough.
   const bool first = std::ranges::none_of(
-      *partitions_, [](const auto& it) { return it.second.search().left_behind; });
-  p.search().left_behind = true;
+      *partitions_, [](const auto& it) { return it.second.check().left_behind; });
+  p.check().left_behind = true;
   if (first) report(LogLevel::kWarning, text);
 }
 
 void PartitionTroubles::heard_kafka(Partition& p) {
-  p.search().asking_since.reset();
-  p.search().left_behind = false;
+  p.check().asking_since.reset();
+  p.check().left_behind = false;
 }
 
-void PartitionTroubles::revoked() {
-  if (!failing()) failures_logged_ = 0;
+void PartitionTroubles::revoked(bool others_fail) {
+  if (!failing() && !others_fail) failures_logged_ = 0;
 }
 
 bool PartitionTroubles::failing() const noexcept {
   return std::ranges::any_of(*partitions_, [](const auto& it) {
-    return it.second.search().failures > 0 || it.second.search().left_behind;
+    return it.second.check().failures > 0 || it.second.check().left_behind;
   });
 }
 

@@ -24,20 +24,21 @@ class PartitionTroubles {
   PartitionTroubles(const MarkOptions& options, const Partitions& partitions, Metrics& metrics,
                     LogCallback log);
 
-  /// It is tried again at StartSearch::again_at.
+  /// It is tried again at PartitionCheck::again_at.
   void failed(Partition& p, Clock::time_point now, const std::string& why);
-  void recovered(Partition& p);
+  /// `others_fail`: something else does, so that it is too early to say that all is well.
+  void recovered(Partition& p, bool others_fail);
 
   /// The partition's check needs an answer that Kafka has not given. After the deadline the other
   /// partitions are read without it.
   void await_kafka(Partition& p, Clock::time_point now);
-  /// They are read without it from now on.
+  /// The others are read without it from now on.
   void leave_behind(Partition& p);
   /// The partition's check does not wait for Kafka, or no longer does.
   static void heard_kafka(Partition& p);
 
-  /// Some partitions are no longer assigned.
-  void revoked();
+  /// Some partitions are no longer assigned. `others_fail`: as in recovered().
+  void revoked(bool others_fail);
 
   [[nodiscard]] bool failing() const noexcept;
   /// The last failure while failing(), with the server's words.

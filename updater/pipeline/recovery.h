@@ -57,27 +57,34 @@ class Recovery {
     ExpiredBook* expired;
     Metrics* metrics;
     LogCallback log;
+
+    void report(LogLevel level, const std::string& text) const {
+      if (log) log(level, text);
+    }
   };
 
   virtual ~Recovery() = default;
 
-  /// Finds out where these partitions, just assigned, begin, and places them; waits for that up to
-  /// the marks' deadline. tick() goes on with those that cannot be placed by then.
+  /// Finds out where these partitions begin, which were just assigned; waits for Redis and Kafka,
+  /// for each up to the marks' deadline. tick() goes on with those of which it is not known by
+  /// then.
   virtual void assigned(std::span<const PartitionOffset> partitions) = 0;
-  /// To be called before they are removed.
+  /// To be called before partitions are removed, and before they are assigned: one may be assigned
+  /// although it is, and begins again, as if it had been revoked.
   virtual void revoking(std::span<const PartitionOffset> partitions) = 0;
   /// Does what is due. `hurry`: marks are written at once, not by their interval.
   virtual void tick(Clock::time_point now, Instant wall_now, bool hurry) = 0;
-  /// A partition's log goes on below its position, at which it was placed.
+  /// Reading of the partition has begun again, below where it was.
   virtual void fell(const Partition& p) = 0;
-  /// As PartitionSet::doubt_all().
+  /// Redis may have dropped records that still count without a trace in any mark: everything since
+  /// the start of the retention is read again.
   virtual void doubt_all() = 0;
 
   /// Nothing should be read now of any partition, whatever their phases are.
   [[nodiscard]] virtual bool waits() const = 0;
   /// Something fails that PartitionTroubles does not know.
-  [[nodiscard]] virtual bool failing() const noexcept = 0;
-  /// With the server's words; empty: there is none.
+  [[nodiscard]] virtual bool more_fails() const noexcept = 0;
+  /// The last failure while PartitionSet::failing(), with the server's words.
   [[nodiscard]] virtual const std::string& trouble() const noexcept = 0;
   /// Whether every mark that can be written has been.
   [[nodiscard]] virtual bool settled() const = 0;
@@ -91,8 +98,8 @@ class Recovery {
                                             std::uint64_t stamp) const = 0;
   /// These offsets are missing for the users of these slots.
   virtual void give_up(const Partition& p, const SlotSet& slots, Gap offsets) = 0;
-  /// Whether writes of this slot that fail are given up.
-  [[nodiscard]] virtual bool gives_up(std::uint16_t slot) const = 0;
+  /// Whether the shard of this slot is not waited for: writes there that fail are given up.
+  [[nodiscard]] virtual bool is_away(std::uint16_t slot) const = 0;
 
   /// The newest piece of each partition that has a gap and is being read.
   virtual void list_pieces(std::vector<GapPiece>& out) const = 0;
@@ -113,8 +120,8 @@ class Recovery {
   virtual void list_gap_ends(std::vector<GapEnd>& out) const = 0;
   /// Fills in what was compared, and what is gone since the last call.
   virtual void tell_marks(MarkNews& news) = 0;
-  /// Whether it is known of partitions that may be read what is missing.
-  [[nodiscard]] virtual bool gaps_known() const = 0;
+  /// Whether it is known what is missing, of partitions that may be read.
+  [[nodiscard]] virtual bool knows_gaps() const = 0;
   /// How many offsets are in gaps, as far as is known.
   [[nodiscard]] virtual std::int64_t offsets_missing() const = 0;
 

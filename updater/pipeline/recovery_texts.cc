@@ -57,33 +57,33 @@ std::string text_of_no_mark(std::int32_t id, std::optional<std::int64_t> committ
       id, describe(committed), offset);
 }
 
-std::string text_of_unbelieved_mark(std::int32_t id, const MarkedPartition& m,
-                                    const LogVerdict& log, bool doubted, std::int64_t offset) {
+UnbelievedMark why_unbelieved(std::int32_t id, const MarkedPartition& m, const LogVerdict& log,
+                              bool doubted, std::int64_t offset) {
   using Is = LogVerdict::LogMatch;
   const std::int64_t position = m.mark->found()->position;
   if (log.is == Is::kAnother) {
-    return fmt::format(
-        "partition {}: this is not the log that was read up to the mark, {}: {}; "
-        "reading from the start of retention, offset {}",
-        id, position, log.why, offset);
+    return {LogLevel::kError, true,
+            fmt::format("partition {}: this is not the log that was read up to the mark, {}: {}; "
+                        "reading from the start of retention, offset {}",
+                        id, position, log.why, offset)};
   }
   if (doubted) {
-    return fmt::format(
-        "partition {}: records may be missing below its mark, {}; reading from the "
-        "start of retention, offset {}",
-        id, position, offset);
+    return {LogLevel::kWarning, false,
+            fmt::format("partition {}: records may be missing below its mark, {}; reading from the "
+                        "start of retention, offset {}",
+                        id, position, offset)};
   }
   if (log.is == Is::kUnproven) {
-    return fmt::format(
-        "partition {}: its mark, {}, may be about another log: {}; reading from the "
-        "start of retention, offset {}",
-        id, position, log.why, offset);
+    return {LogLevel::kWarning, false,
+            fmt::format("partition {}: its mark, {}, may be about another log: {}; reading from "
+                        "the start of retention, offset {}",
+                        id, position, log.why, offset)};
   }
-  return fmt::format(
-      "partition {}: mark {}, but the group has committed no offset: the topic was "
-      "recreated, this is another cluster, or the offsets have expired; reading "
-      "from the start of retention, offset {}",
-      id, describe(m.claim_of(m.mark->found())), offset);
+  return {LogLevel::kWarning, true,
+          fmt::format("partition {}: mark {}, but the group has committed no offset: the topic was "
+                      "recreated, this is another cluster, or the offsets have expired; reading "
+                      "from the start of retention, offset {}",
+                      id, describe(m.claim_of(m.mark->found())), offset)};
 }
 
 }  // namespace fcap::updater

@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include <fcap/log.h>
+
 #include "updater/marks/log_look.h"
 #include "updater/pipeline/marked_partition.h"
 #include "updater/pipeline/rewind.h"
@@ -24,8 +26,13 @@ namespace fcap::updater {
                                           std::int64_t offset);
 /// Reading begins at the start of the retention, at `offset`, although there is a mark. `doubted`:
 /// because records may be missing below it.
-[[nodiscard]] std::string text_of_unbelieved_mark(std::int32_t id, const MarkedPartition& m,
-                                                  const LogVerdict& log, bool doubted,
-                                                  std::int64_t offset);
+struct UnbelievedMark {
+  LogLevel level = LogLevel::kWarning;
+  bool is_other_log = true;  ///< or seems to be: nothing is missing from Redis
+  std::string text;
+};
+[[nodiscard]] UnbelievedMark why_unbelieved(std::int32_t id, const MarkedPartition& m,
+                                            const LogVerdict& log, bool doubted,
+                                            std::int64_t offset);
 
 }  // namespace fcap::updater

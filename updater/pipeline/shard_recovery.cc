@@ -24,38 +24,28 @@ ShardTurns::Options turn_options(const MarkOptions& options) {
 
 }  // namespace
 
-ShardRecovery::ShardRecovery(RecoveryParts parts, std::shared_ptr<redis::Client> client)
-    : options_(std::move(parts.options)),
-      partitions_(parts.partitions),
-      questions_(parts.questions),
-      troubles_(parts.troubles),
-      expired_(parts.expired),
-      metrics_(parts.metrics),
-      log_(std::move(parts.log)),
+ShardRecovery::ShardRecovery(RecoveryParts parts, std::shared_ptr<ShardPort> shards)
+    : parts_(std::move(parts)),
       turns_(
-          std::move(client), turn_options(options_),
-          [this](std::int32_t id, const MarkValue& mark) { return ask_log(id, mark); }, *metrics_,
-          log_) {}
-
-void ShardRecovery::report(LogLevel level, const std::string& text) const {
-  if (log_) log_(level, text);
-}
+          std::move(shards), turn_options(parts_.options),
+          [this](std::int32_t id, const MarkValue& mark) { return ask_log(id, mark); },
+          *parts_.metrics, parts_.log) {}
 
 // --- The life of a partition.
 
 void ShardRecovery::assigned(std::span<const PartitionOffset> partitions) {
   std::vector<std::int32_t> asked;
   for (const PartitionOffset& at : partitions) {
-    partitions_->at(at.partition).wait_in(PartitionPhase::kAsking);
+    parts_.partitions->at(at.partition).wait_in(PartitionPhase::kAsking);
     asked.push_back(at.partition);
   }
-  questions_->ask_bounds(asked);
-  const Clock::time_point until = Clock::now() + options_.deadline;
-  const auto answered = [this](std::int32_t id) { return questions_->bounds_answered(id); };
+  parts_.questions->ask_bounds(asked);
+  const Clock::time_point until = Clock::now() + parts_.options.deadline;
+  const auto answered = [this](std::int32_t id) { return parts_.questions->bounds_answered(id); };
   while (!std::ranges::all_of(asked, answered) && Clock::now() < until) {
     std::this_thread::sleep_for(kBoundsStep);
   }
-  for (const std::int32_t id : asked) find_start(partitions_->at(id), Clock::now());
+  for (const std::int32_t id : asked) find_start(parts_.partitions->at(id), Clock::now());
 }
 
 void ShardRecovery::revoking(std::span<const PartitionOffset> partitions) {
@@ -69,14 +59,14 @@ void ShardRecovery::revoking(std::span<const PartitionOffset> partitions) {
 
 // Where reading begins, or begins again in another log.
 void ShardRecovery::find_start(Partition& p, Clock::time_point now) {
-  const auto bounds = questions_->bounds_of(p, now);
+  const auto bounds = parts_.questions->bounds_of(p, now);
   if (!bounds) return;
   PartitionTroubles::heard_kafka(p);
-  troubles_->recovered(p);
+  parts_.troubles->recovered(p, more_fails());
   if (!p.positioned()) return start_partition(p, *bounds);
-  if (!p.search().other_log) return p.wait_in(PartitionPhase::kConfirming);
-  p.search().bounds = bounds;
-  questions_->begin_other_log(p, bounds->retention_start, stamp(p));
+  if (!p.check().other_log) return p.wait_in(PartitionPhase::kConfirming);
+  p.check().bounds = bounds;
+  parts_.questions->begin_other_log(p, bounds->retention_start, stamp(p));
   renew_marks(p, bounds->retention_start);
   turns_.find(p.id())->marks.raise_oldest(bounds->retention_start);
 }
@@ -85,10 +75,10 @@ void ShardRecovery::start_partition(Partition& p, const LogBounds& bounds) {
   // Live reading begins at the committed offset. What lies below it and no shard's mark claims
   // becomes a gap, and is read again meanwhile.
   const std::int64_t next = bounds.committed.value_or(bounds.retention_start);
-  p.search().bounds = bounds;
+  p.check().bounds = bounds;
   p.set_committed(bounds.committed);
   p.log().forget();
-  p.place(next);
+  p.begin(next);
   const std::int64_t oldest = std::min(bounds.retention_start, next);
   renew_marks(p, oldest);
   ShardedPartition& of_shards = *turns_.find(p.id());
@@ -96,57 +86,59 @@ void ShardRecovery::start_partition(Partition& p, const LogBounds& bounds) {
   of_shards.committed = bounds.committed.has_value();
   if (doubts_.contains(p.id())) of_shards.marks.doubt();
   p.wait_in(PartitionPhase::kConfirming);
-  report(LogLevel::kInfo, fmt::format("partition {}: committed {}; reading from {}", p.id(),
-                                      describe(bounds.committed), next));
+  parts_.report(LogLevel::kInfo, fmt::format("partition {}: committed {}; reading from {}", p.id(),
+                                             describe(bounds.committed), next));
 }
 
 void ShardRecovery::renew_marks(const Partition& p, std::int64_t retention_start) {
   fallen_.erase(p.id());
   const std::int64_t next = p.next_offset().value_or(retention_start);
   turns_.add(p.id(), ShardMarks(retention_start, next, SlotSet::all(), ShardTurns::mark_slots()),
-             fmt::format("{}:{}:{}", options_.group_id, options_.topic, p.id()));
+             fmt::format("{}:{}:{}", parts_.options.group_id, parts_.options.topic, p.id()));
 }
 
 void ShardRecovery::tick(Clock::time_point now, Instant wall_now, bool hurry) {
-  questions_->take_looks(
+  now_ = now;
+  parts_.questions->take_looks(
       now, [this](const LogLooks::LookAnswer& answer) { return take_log_answer(answer); });
-  for (auto& [id, p] : *partitions_) prepare(p, now);
-  questions_->send();
+  for (auto& [id, p] : *parts_.partitions) prepare(p, now);
+  parts_.questions->send();
   if (hurry) turns_.hurry();
   turns_.tick(now, wall_now);
   const SlotSet gone = turns_.take_marks_gone();
   marks_gone_ |= gone;
   if (!gone.empty()) {
-    for (const auto& it : *partitions_) lost_[it.first].slots |= gone;
+    for (const auto& it : *parts_.partitions) lost_[it.first].slots |= gone;
   }
-  for (auto& [id, p] : *partitions_) follow_turns(p);
-  metrics_->shards_away.set(static_cast<std::int64_t>(turns_.shards_away()));
+  for (auto& [id, p] : *parts_.partitions) follow_turns(p);
+  parts_.metrics->shards_away.set(static_cast<std::int64_t>(turns_.shards_away()));
   trouble_ = turns_.trouble();
-  if (!troubles_->failing()) return;
+  if (!parts_.troubles->failing()) return;
   if (!trouble_.empty()) trouble_ += '\n';
-  trouble_ += troubles_->text();
+  trouble_ += parts_.troubles->text();
 }
 
 void ShardRecovery::prepare(Partition& p, Clock::time_point now) {
-  if (p.phase() == PartitionPhase::kChecking && now >= p.search().again_at) {
+  if (p.phase() == PartitionPhase::kChecking && now >= p.check().again_at) {
     p.wait_in(PartitionPhase::kAsking);
   }
   if (p.phase() == PartitionPhase::kAsking) find_start(p, now);
   if (!p.positioned()) return;
-  questions_->look_if_due(p, p.next_offset().value_or(0), now);
-  questions_->judge_jump(p, now);
+  parts_.questions->look_if_due(p, p.next_offset().value_or(0), now);
+  parts_.questions->judge_jump(p, now);
   if (p.phase() > PartitionPhase::kAsking) judge_lost(p, now);
   if (fallen_.contains(p.id())) {
     // The log goes on below the position: it is another one, and what the group had committed was
     // of the former one. Some of its messages may be done by now, so its marks begin at the first
     // one that was taken, not at the first one that is not done.
-    p.search().bounds.reset();
+    p.check().bounds.reset();
     renew_marks(p, p.began_at());
   }
   ShardedPartition* const of_shards = turns_.find(p.id());
   if (of_shards == nullptr) return;
   of_shards->marks.taken(p.next_offset().value_or(0));
   of_shards->position = p.done_below().value_or(0);
+  of_shards->marks_wait = parts_.expired->unstated(p.id());
   // Where the position stands still, a look may have found more since.
   of_shards->log = p.log().identity(of_shards->position);
 }
@@ -156,7 +148,7 @@ void ShardRecovery::follow_turns(Partition& p) {
   if (of_shards == nullptr || p.phase() < PartitionPhase::kConfirming) return;
   if (doubts_.contains(p.id()) && turns_.told(*of_shards)) doubts_.erase(p.id());
   if (of_shards->left_behind) {
-    troubles_->leave_behind(p);
+    parts_.troubles->leave_behind(p);
     if (p.phase() == PartitionPhase::kConfirming) return;
     // Nothing that is read before its marks are confirmed would count: all of it would be put off
     // into gaps.
@@ -164,12 +156,12 @@ void ShardRecovery::follow_turns(Partition& p) {
     p.wait_in(PartitionPhase::kConfirming);
     return;
   }
-  p.search().left_behind = false;
-  if (p.phase() == PartitionPhase::kConfirming && turns_.ready(*of_shards)) p.may_be_read();
+  p.check().left_behind = false;
+  if (p.phase() == PartitionPhase::kConfirming && turns_.ready(*of_shards)) p.let_read();
 }
 
 bool ShardRecovery::settled() const {
-  return std::ranges::all_of(*partitions_, [this](const auto& it) {
+  return std::ranges::all_of(*parts_.partitions, [this](const auto& it) {
     const ShardedPartition* const of_shards = sharded(it.first);
     if (of_shards == nullptr || it.second.phase() <= PartitionPhase::kConfirming) return true;
     return of_shards->position == it.second.done_below().value_or(0) && turns_.settled(*of_shards);
@@ -177,7 +169,7 @@ bool ShardRecovery::settled() const {
 }
 
 void ShardRecovery::doubt_all() {
-  for (const auto& [id, p] : *partitions_) {
+  for (const auto& [id, p] : *parts_.partitions) {
     doubts_.insert(id);
     ShardedPartition* const of_shards = turns_.find(id);
     if (of_shards == nullptr) continue;
@@ -191,17 +183,17 @@ void ShardRecovery::doubt_all() {
 // --- Whether a mark is about the log that is read.
 
 std::uint64_t ShardRecovery::ask_log(std::int32_t id, const MarkValue& mark) {
-  if (!questions_->can_look()) {
-    return questions_->logs_matter() ? questions_->never_answered() : 0;
+  if (!parts_.questions->can_look()) {
+    return parts_.questions->logs_matter() ? parts_.questions->unanswered_ticket() : 0;
   }
-  const auto found = partitions_->find(id);
-  const bool committed = found != partitions_->end() && found->second.search().bounds &&
-                         found->second.search().bounds->committed;
+  const auto found = parts_.partitions->find(id);
+  const bool committed = found != parts_.partitions->end() && found->second.check().bounds &&
+                         found->second.check().bounds->committed;
   LogQuestion asked{.partition = id,
                     .known = KnownLog{mark.log.cluster, points_of(mark.log), mark.position},
                     .log = mark.log,
                     .believe_unknown = committed};
-  const std::uint64_t ticket = questions_->look_for(id, asked.known);
+  const std::uint64_t ticket = parts_.questions->look_for(id, asked.known);
   asked_[ticket] = std::move(asked);
   return ticket;
 }
@@ -211,8 +203,8 @@ bool ShardRecovery::take_log_answer(const LogLooks::LookAnswer& answer) {
   if (found == asked_.end()) return false;
   const LogQuestion asked = std::move(found->second);
   asked_.erase(found);
-  const auto partition = partitions_->find(asked.partition);
-  if (partition == partitions_->end()) return true;
+  const auto partition = parts_.partitions->find(asked.partition);
+  if (partition == parts_.partitions->end()) return true;
   Partition& p = partition->second;
   if (!answer.status.ok()) {
     (void)turns_.judged(p.id(), answer.ticket, std::nullopt);
@@ -229,7 +221,7 @@ bool ShardRecovery::take_log_answer(const LogLooks::LookAnswer& answer) {
   const std::int64_t next = p.next_offset().value_or(0);
   if (usable && verdict.newest) p.log().know(asked.log, next, verdict.newest);
   if (usable && !verdict.newest) p.log().assume(asked.log, next);
-  if (usable && verdict.is == Is::kUnknown) questions_->say_unverified(p, verdict);
+  if (usable && verdict.is == Is::kUnknown) parts_.questions->say_unverified(p, verdict);
   report_other_log(asked, verdict);
   return true;
 }
@@ -237,17 +229,19 @@ bool ShardRecovery::take_log_answer(const LogLooks::LookAnswer& answer) {
 void ShardRecovery::report_other_log(const LogQuestion& asked, const LogVerdict& verdict) {
   using Is = LogVerdict::LogMatch;
   if (verdict.is == Is::kUnproven) {
-    report(LogLevel::kWarning,
-           fmt::format("partition {}: a shard's mark, {}, may be about another log: {}; the mark "
-                       "does not count",
-                       asked.partition, asked.known.position, verdict.why));
+    parts_.report(
+        LogLevel::kWarning,
+        fmt::format("partition {}: a shard's mark, {}, may be about another log: {}; the mark "
+                    "does not count",
+                    asked.partition, asked.known.position, verdict.why));
   }
   if (verdict.is == Is::kAnother) {
-    metrics_->offset_resets.add();
-    report(LogLevel::kError,
-           fmt::format("partition {}: this is not the log that was read up to a shard's mark, {}: "
-                       "{}; the mark does not count",
-                       asked.partition, asked.known.position, verdict.why));
+    parts_.metrics->offset_resets.add();
+    parts_.report(
+        LogLevel::kError,
+        fmt::format("partition {}: this is not the log that was read up to a shard's mark, {}: "
+                    "{}; the mark does not count",
+                    asked.partition, asked.known.position, verdict.why));
   }
 }
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "redis/client.h"
 #include "updater/pipeline/recovery.h"
+#include "updater/pipeline/shard_port.h"
 #include "updater/pipeline/shard_turns.h"
 
 namespace fcap::updater {
@@ -25,8 +25,7 @@ namespace fcap::updater {
 /// its batch is done, and the filler reads it again.
 class ShardRecovery final : public Recovery {
  public:
-  /// `client`: of a cluster.
-  ShardRecovery(RecoveryParts parts, std::shared_ptr<redis::Client> client);
+  ShardRecovery(RecoveryParts parts, std::shared_ptr<ShardPort> shards);
 
   void assigned(std::span<const PartitionOffset> partitions) override;
   void revoking(std::span<const PartitionOffset> partitions) override;
@@ -34,8 +33,10 @@ class ShardRecovery final : public Recovery {
   void fell(const Partition& p) override { fallen_.insert(p.id()); }
   void doubt_all() override;
 
-  [[nodiscard]] bool waits() const override { return turns_.waiting(); }
-  [[nodiscard]] bool failing() const noexcept override { return turns_.shards_away() > 0; }
+  [[nodiscard]] bool waits() const override {
+    return !parts_.partitions->empty() && turns_.waiting();
+  }
+  [[nodiscard]] bool more_fails() const noexcept override { return turns_.shards_away() > 0; }
   [[nodiscard]] const std::string& trouble() const noexcept override { return trouble_; }
   [[nodiscard]] bool settled() const override;
 
@@ -43,7 +44,7 @@ class ShardRecovery final : public Recovery {
   [[nodiscard]] SlotSet not_counted(const Batch& batch, std::int32_t partition,
                                     std::uint64_t stamp) const override;
   void give_up(const Partition& p, const SlotSet& slots, Gap offsets) override;
-  [[nodiscard]] bool gives_up(std::uint16_t slot) const override { return turns_.away(slot); }
+  [[nodiscard]] bool is_away(std::uint16_t slot) const override { return turns_.away(slot); }
 
   void list_pieces(std::vector<GapPiece>& out) const override;
   [[nodiscard]] bool filling(const GapPiece& piece) const override;
@@ -53,7 +54,7 @@ class ShardRecovery final : public Recovery {
 
   void list_gap_ends(std::vector<GapEnd>& out) const override;
   void tell_marks(MarkNews& news) override;
-  [[nodiscard]] bool gaps_known() const override;
+  [[nodiscard]] bool knows_gaps() const override;
   [[nodiscard]] std::int64_t offsets_missing() const override;
 
  private:
@@ -74,15 +75,8 @@ class ShardRecovery final : public Recovery {
   void follow_turns(Partition& p);
   void judge_lost(Partition& p, Clock::time_point now);
   [[nodiscard]] const ShardedPartition* sharded(std::int32_t id) const { return turns_.find(id); }
-  void report(LogLevel level, const std::string& text) const;
 
-  MarkOptions options_;
-  Partitions* partitions_;
-  PartitionQuestions* questions_;
-  PartitionTroubles* troubles_;
-  ExpiredBook* expired_;
-  Metrics* metrics_;
-  LogCallback log_;
+  const RecoveryParts parts_;
   // Mutable only because find() has no const form; sharded() gives nothing that can be changed.
   mutable ShardTurns turns_;
   std::map<std::uint64_t, LogQuestion> asked_;            // by ticket
@@ -95,6 +89,7 @@ class ShardRecovery final : public Recovery {
   std::set<std::int32_t> fallen_;  // whose logs go on below their positions
   std::set<std::int32_t> doubts_;  // as MarkRecovery's
   SlotSet marks_gone_;
+  Clock::time_point now_{};  // of the last tick()
   std::string trouble_;
 };
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "updater/pipeline/shard_recovery.h"
+#include "updater/process/invariant.h"
 
 namespace fcap::updater {
 namespace {
@@ -29,7 +30,7 @@ std::uint64_t ShardRecovery::stamp(const Partition& p) const {
 SlotSet ShardRecovery::not_counted(const Batch& batch, std::int32_t partition,
                                    std::uint64_t stamp) const {
   const ShardedPartition* const of_shards = sharded(partition);
-  if (of_shards == nullptr) return {};
+  if (of_shards == nullptr) return SlotSet::all();
   SlotSet slots;
   std::map<std::uint64_t, bool> counts;  // by connection
   for (std::size_t i = 0; i < batch.writes.size(); ++i) {
@@ -49,20 +50,21 @@ SlotSet ShardRecovery::not_counted(const Batch& batch, std::int32_t partition,
 }
 
 void ShardRecovery::give_up(const Partition& p, const SlotSet& slots, Gap offsets) {
-  if (ShardedPartition* const of_shards = turns_.find(p.id())) {
-    of_shards->marks.give_up(slots, offsets);
-  }
+  ShardedPartition* const of_shards = turns_.find(p.id());
+  must_hold(of_shards != nullptr, "a partition that is written has marks in the shards");
+  of_shards->marks.give_up(slots, offsets);
 }
 
 void ShardRecovery::list_pieces(std::vector<GapPiece>& out) const {
   out.clear();
-  for (const auto& [id, p] : *partitions_) {
+  for (const auto& [id, p] : *parts_.partitions) {
     const ShardedPartition* const of_shards = sharded(id);
     if (of_shards == nullptr || p.phase() < PartitionPhase::kPlacing) continue;
     if (of_shards->marks.missing().empty()) continue;
     const auto due = pieces_due_.find(id);
-    if (due != pieces_due_.end() && Clock::now() < due->second) continue;
-    auto piece = of_shards->marks.piece(p.done_below().value_or(0), options_.piece_offsets_max);
+    if (due != pieces_due_.end() && now_ < due->second) continue;
+    auto piece =
+        of_shards->marks.piece(p.done_below().value_or(0), parts_.options.piece_offsets_max);
     if (!piece) continue;
     out.push_back({.partition = id,
                    .gaps_generation = p.generation(),
@@ -75,8 +77,8 @@ void ShardRecovery::list_pieces(std::vector<GapPiece>& out) const {
 }
 
 bool ShardRecovery::filling(const GapPiece& piece) const {
-  const auto found = partitions_->find(piece.partition);
-  return found != partitions_->end() && found->second.generation() == piece.gaps_generation;
+  const auto found = parts_.partitions->find(piece.partition);
+  return found != parts_.partitions->end() && found->second.generation() == piece.gaps_generation;
 }
 
 bool ShardRecovery::piece_done(const GapPiece& piece) {
@@ -84,9 +86,9 @@ bool ShardRecovery::piece_done(const GapPiece& piece) {
   if (of_shards == nullptr || !filling(piece)) return false;
   const SlotSet done = piece.slots - piece.failed;
   of_shards->marks.filled(done, {piece.from, piece.to}, piece.stamp);
-  if (done != piece.slots) pieces_due_[piece.partition] = Clock::now() + kPieceAgain;
+  if (done != piece.slots) pieces_due_[piece.partition] = now_ + kPieceAgain;
   const Gaps missing = missing_of_all(of_shards->marks);
-  if (missing.empty()) expired_->filled(piece.partition);
+  if (missing.empty()) parts_.expired->filled(piece.partition);
   // Otherwise something as new is still missing for the users of other slots.
   return missing.empty() || missing.back().to <= piece.from;
 }
@@ -101,7 +103,7 @@ void ShardRecovery::expire(const GapPiece& piece, std::int64_t log_start,
   }
   const Gaps gone = gaps_below(missing_of_all(of_shards->marks), log_start);
   of_shards->marks.expired(log_start);
-  expired_->expired_in_gaps(gone, std::move(events), oldest);
+  parts_.expired->expired_in_gaps(gone, std::move(events), oldest);
 }
 
 // Shards have lost events of a partition. Asks Kafka where the log begins now, because its answer
@@ -109,20 +111,20 @@ void ShardRecovery::expire(const GapPiece& piece, std::int64_t log_start,
 void ShardRecovery::judge_lost(Partition& p, Clock::time_point now) {
   const auto lost = lost_.find(p.id());
   if (lost == lost_.end() || now < lost->second.due) return;
-  const auto answer = questions_->answer_of(p);
+  const auto answer = parts_.questions->answer_of(p);
   if (!answer) return;
   if (!answer->ok()) {
     lost->second.due = now + kLostAgain;
     return;
   }
-  expired_->lost(p.id(), answer->value(), lost->second.slots);
+  parts_.expired->lost(p.id(), answer->value(), lost->second.slots);
   lost_.erase(lost);
 }
 
 void ShardRecovery::list_gap_ends(std::vector<GapEnd>& out) const {
   constexpr auto kAll = std::numeric_limits<std::int64_t>::max();
   out.clear();
-  for (const auto& [id, p] : *partitions_) {
+  for (const auto& [id, p] : *parts_.partitions) {
     const ShardedPartition* const of_shards = sharded(id);
     const bool doubted = doubts_.contains(id);
     if (of_shards == nullptr) {
@@ -133,7 +135,7 @@ void ShardRecovery::list_gap_ends(std::vector<GapEnd>& out) const {
     // partition are read for the first time, that statement is the best there is: the gaps of the
     // shards that were read so far may be too few, and "all users may lack events" would be too
     // many.
-    const bool left_behind = p.search().left_behind;
+    const bool left_behind = p.check().left_behind;
     const bool reads_first = !of_shards->known && p.phase() < PartitionPhase::kPlacing;
     if (reads_first && !left_behind && !doubted) continue;
     const Gaps missing = missing_of_all(of_shards->marks);
@@ -150,16 +152,15 @@ void ShardRecovery::list_gap_ends(std::vector<GapEnd>& out) const {
 }
 
 void ShardRecovery::tell_marks(MarkNews& news) {
-  for (const auto& it : *partitions_) {
+  for (const auto& it : *parts_.partitions) {
     const ShardedPartition* const of_shards = sharded(it.first);
     if (of_shards != nullptr) news.compared[it.first] = turns_.compared(*of_shards);
   }
   news.gone = std::exchange(marks_gone_, {});
 }
 
-bool ShardRecovery::gaps_known() const {
-  if (partitions_->empty()) return true;
-  return !turns_.waiting() && std::ranges::all_of(*partitions_, [this](const auto& it) {
+bool ShardRecovery::knows_gaps() const {
+  return !waits() && std::ranges::all_of(*parts_.partitions, [this](const auto& it) {
     const ShardedPartition* const of_shards = sharded(it.first);
     return of_shards == nullptr || turns_.all_known(*of_shards);
   });
@@ -167,7 +168,7 @@ bool ShardRecovery::gaps_known() const {
 
 std::int64_t ShardRecovery::offsets_missing() const {
   std::int64_t sum = 0;
-  for (const auto& it : *partitions_) {
+  for (const auto& it : *parts_.partitions) {
     const ShardedPartition* const of_shards = sharded(it.first);
     if (of_shards != nullptr) sum += offsets_in(missing_of_all(of_shards->marks));
   }

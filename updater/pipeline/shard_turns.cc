@@ -52,9 +52,9 @@ std::string without_slots(const std::string& address, const std::string& why) {
 
 }  // namespace
 
-ShardTurns::ShardTurns(std::shared_ptr<redis::Client> client, Options options, AskLog ask_log,
+ShardTurns::ShardTurns(std::shared_ptr<ShardPort> shards, Options options, AskLog ask_log,
                        Metrics& metrics, LogCallback log)
-    : client_(std::move(client)),
+    : shard_port_(std::move(shards)),
       options_(std::move(options)),
       ask_log_(std::move(ask_log)),
       metrics_(&metrics),
@@ -105,14 +105,14 @@ ShardedPartition* ShardTurns::find(std::int32_t id) {
 std::map<std::string, ShardTurns::ShardInTurn> ShardTurns::nodes_now() const {
   std::map<std::string, ShardInTurn> nodes;
   const auto add = [&](const std::string& id, const std::string& address, SlotSet slots) {
-    const auto number = client_->node_at(address);
+    const auto number = shard_port_->node_at(address);
     if (!number) return;
     ShardInTurn& shard = nodes[id];
     shard.address = address;
     shard.number = *number;
     shard.mapped = std::move(slots);
   };
-  for (const redis::ClusterShard& shard : client_->shards()) {
+  for (const redis::ClusterShard& shard : shard_port_->shards()) {
     add(shard.id, shard.address, slots_of(shard.slots));
   }
   if (nodes.empty()) return nodes;
@@ -386,7 +386,7 @@ void ShardTurns::tick_shard(const std::string& node, ShardInTurn& shard, Clock::
     take_answers(node, shard, *call, now, wall_now);
     if (shard.call) return;
   }
-  const std::uint64_t epoch = client_->node_epoch(shard.number);
+  const std::uint64_t epoch = shard_port_->node_epoch(shard.number);
   if (shard.epoch != 0 && epoch != shard.epoch) {
     lose(node, shard, now, "its connection was lost or renewed");
     shard.due = now;
@@ -399,7 +399,7 @@ void ShardTurns::take_answers(const std::string& node, ShardInTurn& shard, const
   const TurnPhase phase = std::exchange(shard.phase, TurnPhase::kIdle);
   if (!call.answered()) {
     if (phase == TurnPhase::kWriting) take_written(node, shard, call);
-    return lose(node, shard, now, "it does not answer: " + client_->last_error());
+    return lose(node, shard, now, "it does not answer: " + shard_port_->last_error());
   }
   switch (phase) {
     case TurnPhase::kIdle:
@@ -450,11 +450,11 @@ void ShardTurns::begin_look(ShardInTurn& shard) {
   shard.call = NodeCall::make();
   shard.call->add({"CLUSTER", "NODES"});
   shard.call->add({"INFO", "replication"});
-  shard.call_epoch = client_->node_epoch(shard.number);
+  shard.call_epoch = shard_port_->node_epoch(shard.number);
   // A node that was never connected has no epoch yet: the first call connects it.
   const bool connected = shard.call_epoch != 0;
   shard.phase = connected ? TurnPhase::kLooking : TurnPhase::kConnecting;
-  shard.call->send(*client_, shard.number,
+  shard.call->send(*shard_port_, shard.number,
                    connected ? std::optional(shard.call_epoch) : std::nullopt, options_.deadline);
 }
 

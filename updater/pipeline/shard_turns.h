@@ -14,11 +14,11 @@
 #include <fcap/log.h>
 #include <fcap/time.h>
 
-#include "redis/client.h"
 #include "updater/metrics/metrics.h"
 #include "updater/pipeline/node_call.h"
 #include "updater/pipeline/node_look.h"
 #include "updater/pipeline/shard_marks.h"
+#include "updater/pipeline/shard_port.h"
 
 namespace fcap::updater {
 
@@ -51,6 +51,7 @@ struct ShardedPartition {
   bool known = false;         ///< the marks of all shards were read, at one time or another
   bool committed = false;     ///< the group had committed an offset of it
   bool no_mark_said = false;  ///< that something else stands at a mark's key
+  bool marks_wait = false;    ///< marks that are confirmed stay as they are for now
   /// Since when Kafka has not said whether the log of some mark is the one that is being read.
   std::optional<Clock::time_point> asking_since = {};
   /// Kafka's answer has taken too long (the partition may have no leader): the other partitions are
@@ -93,8 +94,8 @@ class ShardTurns {
   /// the question's number, or 0 where the answer is not needed.
   using AskLog = std::function<std::uint64_t(std::int32_t, const MarkValue&)>;
 
-  ShardTurns(std::shared_ptr<redis::Client> client, Options options, AskLog ask_log,
-             Metrics& metrics, LogCallback log);
+  ShardTurns(std::shared_ptr<ShardPort> shards, Options options, AskLog ask_log, Metrics& metrics,
+             LogCallback log);
 
   /// `marks` are in slots of mark_slots().
   ShardedPartition& add(std::int32_t id, ShardMarks marks, std::string key_behind);
@@ -223,7 +224,7 @@ class ShardTurns {
   [[nodiscard]] std::string key(int slot, const ShardedPartition& p) const;
   void report(LogLevel level, const std::string& text) const;
 
-  std::shared_ptr<redis::Client> client_;
+  std::shared_ptr<ShardPort> shard_port_;
   const Options options_;
   const AskLog ask_log_;
   Metrics* metrics_;

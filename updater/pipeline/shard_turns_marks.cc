@@ -121,7 +121,7 @@ void ShardTurns::begin_read(const std::string& node, ShardInTurn& shard, Clock::
   shard.phase = TurnPhase::kReading;
   shard.call_epoch = shard.epoch;
   shard.call = std::move(call);
-  shard.call->send(*client_, shard.number, shard.epoch, options_.deadline);
+  shard.call->send(*shard_port_, shard.number, shard.epoch, options_.deadline);
 }
 
 // False: some mark could not be read, and none counts as read.
@@ -227,7 +227,9 @@ void ShardTurns::accept(std::int32_t id, ShardedPartition& p, const std::string&
 bool ShardTurns::is_due(const ShardedPartition& p, const std::string& node,
                         const ShardInTurn& shard, Clock::time_point now) const {
   const auto place = p.places.find(node);
-  if (place == p.places.end() || now >= place->second.due || !steady(p, node, shard)) return true;
+  const bool is_steady = steady(p, node, shard);
+  if (p.marks_wait && is_steady) return false;
+  if (place == p.places.end() || now >= place->second.due || !is_steady) return true;
   const auto confirmed = p.marks.confirmed(node);
   // The next updater takes a mark that does not say `arrivals_safe` for a loss, so it is written
   // again until it can.
@@ -275,7 +277,7 @@ void ShardTurns::send_writes(ShardInTurn& shard) {
   add_second(*shard.call);
   shard.phase = TurnPhase::kWriting;
   shard.call_epoch = shard.epoch;
-  shard.call->send(*client_, shard.number, shard.epoch, options_.deadline);
+  shard.call->send(*shard_port_, shard.number, shard.epoch, options_.deadline);
 }
 
 void ShardTurns::add_write(ShardInTurn& shard, const ShardedPartition& p, const MarkCommand& job) {

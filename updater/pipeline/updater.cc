@@ -70,7 +70,7 @@ Updater::Updater(UpdaterOptions options, UpdaterParts parts,
   });
   if (partitions_->by_slot()) {
     writer_.set_away([this](std::string_view key) {
-      return partitions_->recovery().gives_up(redis::slot_of(key));
+      return partitions_->recovery().is_away(redis::slot_of(key));
     });
   }
 }
@@ -81,8 +81,9 @@ std::unique_ptr<PartitionSet> Updater::make_partitions() {
   marks.group_id = options_.consumer.group_id;
   marks.topic = options_.consumer.topic;
   marks.retention = options_.intake.retention;
+  auto shards = parts_.cluster ? std::make_shared<ClientShards>(parts_.cluster) : nullptr;
   return std::make_unique<PartitionSet>(*parts_.store, parts_.epoch, *parts_.watch, marks,
-                                        *metrics_, parts_.log, parts_.cluster);
+                                        *metrics_, parts_.log, std::move(shards));
 }
 
 Updater::~Updater() = default;
@@ -188,7 +189,7 @@ void Updater::look_if_due(Clock::time_point now) {
   }
   metrics_->mark_losses.add();
   writer_.forget_known();
-  partitions_->doubt_all();
+  partitions_->recovery().doubt_all();
 }
 
 void Updater::wait_or_pause(Clock::time_point now) {
@@ -294,6 +295,8 @@ void Updater::read_batch() {
   messages_.limit(writer_.room());
   const bool one_assignment = consumer_->poll(messages_, first_wait(), options_.batch_wait);
   const Clock::time_point now = Clock::now();
+  const std::uint64_t resets = consumer_->offset_resets();
+  if (std::exchange(offset_resets_, resets) != resets) partitions_->offsets_were_reset(now);
   if (!messages_.messages().empty()) pace_.live(now);
   if (messages_.full()) {
     pace_.late(now);

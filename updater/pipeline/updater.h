@@ -98,6 +98,8 @@ class Updater final : private kafka::AssignmentListener {
 
   /// The gaps of the partitions that are assigned. On run()'s thread only, as from Health's beat.
   [[nodiscard]] OpenGaps open_gaps();
+  /// They are stated, as they were given last.
+  void gaps_stated() { partitions_->expired_stated(); }
   /// Likewise.
   [[nodiscard]] MarkNews mark_news();
 
@@ -158,8 +160,9 @@ class Updater final : private kafka::AssignmentListener {
   HealthReport report_;
   kafka::MessageBatch messages_;
 
-  bool joined_ = false;         // the group has given an assignment, if an empty one
-  std::uint64_t troubles_ = 0;  // the consumer's, at the last look
+  bool joined_ = false;              // the group has given an assignment, if an empty one
+  std::uint64_t troubles_ = 0;       // the consumer's, at the last look
+  std::uint64_t offset_resets_ = 0;  // likewise
   Clock::time_point commit_due_{};
   Clock::time_point lag_due_{};
   Clock::time_point look_due_{};

@@ -34,6 +34,18 @@ class UpdaterRecovery : public testing::UpdaterPipeline {
     kafka->delete_records(topic_, kPartitions);
   }
 
+  // The same, but somebody may have read some of them: they are other users'.
+  void produce_to_others_and_delete(int count) {
+    EventMaker others(test_seed(kSeed) + 2, 50);
+    for (int i = 0; i < count; ++i) {
+      auto event = others.next();
+      event.user_id = "other-" + event.user_id;
+      producer_->send(topic_, event.user_id, event.json(), i % kPartitions);
+    }
+    producer_->flush();
+    kafka->delete_records(topic_, kPartitions);
+  }
+
   void expect_paused(RunningUpdater& updater) {
     EXPECT_TRUE(
         wait_until([&] { return updater.metrics().paused_partitions.value() > 0; }, kPatience))
@@ -142,6 +154,25 @@ TEST_F(UpdaterRecovery, OffsetsThatExpireWhileRedisHoldsItUpAreSaidAndPassedOver
   expect_resets_said(*updater);
   updater->stop();
   EXPECT_EQ(committed(), kafka->end_sum(topic_, kPartitions));
+}
+
+// Not paused, so the consumer is not moved: Kafka's client goes to the log's beginning by itself.
+TEST_F(UpdaterRecovery, OffsetsThatExpireWhileTheyAreReadAreSaidAndPassedOver) {
+  updater::UpdaterOptions options = impatient();
+  options.pause_after = std::chrono::hours{1};
+  options.consumer.connection.properties["fetch.message.max.bytes"] = "10000";
+  options.consumer.connection.properties["queued.min.messages"] = "10";
+  produce(3'000);
+  auto updater = start_updater(options);
+  expect_all_counted(*updater);
+  redis_->freeze();
+  produce_to_others_and_delete(30'000);
+  produce(3'000);
+  producer_->flush();
+  redis_->thaw();
+  expect_all_counted(*updater);
+  expect_resets_said(*updater);
+  EXPECT_EQ(updater->metrics().paused_partitions.value(), 0);
 }
 
 // What this process has received from that port over the connections that stand.

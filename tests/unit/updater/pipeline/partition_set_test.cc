@@ -313,7 +313,7 @@ TEST_F(PartitionSetTest, DoubtedRecordsAreReadAgainWhateverTheMarkSays) {
   assign();
   set_.complete(take(100, 110));
   settle();
-  set_.doubt_all();
+  set_.recovery().doubt_all();
   settle();
   EXPECT_EQ(to_place(), (Places{{0, 10}}));
   EXPECT_EQ(mark(), "10");
@@ -383,6 +383,50 @@ TEST_F(PartitionSetTest, WhatExpiredDuringAPauseIsCountedAsAReset) {
   settle();
   EXPECT_EQ(metrics_.offset_resets.value(), 1U);
   EXPECT_TRUE(set_.take(0, 502)) << "within a stretch, offsets may be left out";
+  settle();
+  EXPECT_EQ(metrics_.offset_resets.value(), 1U);
+}
+
+// Kafka's client says that it has gone back to the beginning of a log, but not of which one.
+TEST_F(PartitionSetTest, WhatExpiresWhileItIsReadIsCountedAsAReset) {
+  set_mark(100);
+  assign();
+  take(100, 110);
+  log_.log_start = 500;
+  EXPECT_TRUE(set_.take(0, 120)) << "of a transaction, or compacted";
+  settle();
+  EXPECT_EQ(metrics_.offset_resets.value(), 0U) << "nobody has said that anything has expired";
+  set_.offsets_were_reset(now_);
+  EXPECT_TRUE(set_.take(0, 121)) << "fetched before";
+  EXPECT_TRUE(set_.take(0, 500));
+  settle();
+  EXPECT_EQ(metrics_.offset_resets.value(), 1U);
+  EXPECT_EQ(set_.take_expired().size(), 1U);
+  log_.log_start = 700;
+  EXPECT_TRUE(set_.take(0, 700)) << "in the same minute";
+  settle();
+  EXPECT_EQ(metrics_.offset_resets.value(), 2U);
+  tick(std::chrono::minutes{1});
+  log_.log_start = 900;
+  EXPECT_TRUE(set_.take(0, 800));
+  settle();
+  EXPECT_EQ(metrics_.offset_resets.value(), 2U);
+}
+
+// What is asked about one jump may be answered from before the next.
+TEST_F(PartitionSetTest, AJumpBehindAnotherIsAskedAboutOnItsOwn) {
+  set_mark(100);
+  assign();
+  set_.offsets_were_reset(now_);
+  take(100, 110);
+  EXPECT_TRUE(set_.take(0, 111));
+  log_.unanswered = true;
+  tick();
+  EXPECT_TRUE(set_.take(0, 200));
+  log_.unanswered = false;
+  log_.log_start = 105;
+  tick();
+  log_.log_start = 200;
   settle();
   EXPECT_EQ(metrics_.offset_resets.value(), 1U);
 }

@@ -184,7 +184,7 @@ TEST_F(PartitionWaits, WhatIsDoubtedMeanwhileIsReadAgainWhateverItsMarkSays) {
   log_.without_leader = {1};
   assign_both();
   settle();
-  set_.doubt_all();
+  set_.recovery().doubt_all();
   settle();
   EXPECT_EQ(to_place(), (Places{{0, 10}}));
   log_.without_leader.clear();
@@ -196,7 +196,7 @@ TEST_F(PartitionWaits, WhatIsDoubtedMeanwhileIsReadAgainWhateverItsMarkSays) {
 TEST_F(PartitionWaits, WhatIsDoubtedOfOneIsReadAgainAlsoAfterItWasGivenUpMeanwhile) {
   begin_both();
   log_.without_leader = {1};
-  set_.doubt_all();
+  set_.recovery().doubt_all();
   settle();
   EXPECT_EQ(to_place(), (Places{{0, 10}}));
   place_all();
@@ -225,7 +225,7 @@ TEST_F(PartitionWaitsWithGaps, WhatIsDoubtedStaysSoUntilAMarkSaysIt) {
   assign();
   set_.complete(take(100, 120));
   settle();
-  set_.doubt_all();
+  set_.recovery().doubt_all();
   tick();  // its mark is read
   tick();
   store_.records()[key(0)].bytes = encode_mark({.position = 125});
@@ -240,7 +240,7 @@ TEST_F(PartitionWaitsWithGaps, OneThatIsDoubtedAtItsAssignmentIsSaidToLackDataAl
   assign_both();
   settle();
   EXPECT_EQ(gap_ends(), (Ends{{0, std::nullopt}}));
-  set_.doubt_all();
+  set_.recovery().doubt_all();
   settle_long();
   place_all();
   EXPECT_EQ(gap_ends(), (Ends{{0, 100}, {1, kAll}}));

@@ -45,7 +45,7 @@ TEST_F(ShardRecoveryLogs, ALogThatGoesOnBelowThePositionIsDoubtedFromItsFirstMes
   read(5, 55);  // which is done before its marks are asked for
   wait_for_marks();
   EXPECT_EQ(set_.recovery().offsets_missing(), 0);
-  set_.doubt_all();
+  set_.recovery().doubt_all();
   EXPECT_EQ(set_.recovery().offsets_missing(), 50);
 }
 

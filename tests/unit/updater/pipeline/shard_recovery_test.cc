@@ -25,7 +25,7 @@ TEST_F(ShardRecoveryTest, ADoubtReachesBackToTheStartOfTheLogThatIsReadNow) {
   read(0, 50);
   wait_for_marks();
   EXPECT_EQ(set_.recovery().offsets_missing(), 0);
-  set_.doubt_all();
+  set_.recovery().doubt_all();
   EXPECT_EQ(set_.recovery().offsets_missing(), 50);
 }
 
@@ -174,6 +174,9 @@ TEST_F(ShardRecoveryTest, WhatHasExpiredIsMissingForGoodForTheUsersOfTheShardTha
   EXPECT_EQ(expired[0].newest, instant_from_ms(1'699'000'000'000));
   EXPECT_EQ(metrics_.offset_resets.value(), 1U);
   fill_all();
+  turn_for(std::chrono::seconds{1});
+  EXPECT_FALSE(set_.recovery().settled()) << "before that is stated";
+  set_.expired_stated();
   wait_for_marks();
   EXPECT_EQ(set_.recovery().offsets_missing(), 0);
   EXPECT_FALSE(was_said("nothing is missing"));
@@ -347,6 +350,21 @@ TEST_F(ShardRecoveryTest, AShardThatIsAwayStaysSoWhileAllPartitionsWaitForKafka)
   EXPECT_FALSE(was_said("its marks are confirmed again"));
 }
 
+TEST_F(ShardRecoveryTest, WhileAShardIsAwayNobodySaysThatMarksAreConfirmedAgain) {
+  begin(100, 100);
+  wait_for_marks();
+  cluster_.set_refusing(1, true);
+  step_ = milliseconds{100};
+  turn_until([this] { return metrics_.shards_away.value() == 1 && !set_.checking(); });
+  std::vector<PartitionOffset> another{{1, PartitionOffset::kNone}};
+  log_.without_leader = {1};
+  set_.assign(another);
+  turn_until([this] { return was_said("attempt 2"); });
+  log_.without_leader.clear();
+  turn_until([this] { return set_.waits_for(1) == std::nullopt || set_.awaited(1).has_value(); });
+  EXPECT_EQ(std::ranges::count(said_, "marks are confirmed again"), 0);
+}
+
 TEST_F(ShardRecoveryTest, MarksAreNotSettledBeforeTheySayWhatIsDoubted) {
   begin(100, 0);
   read(100, 110);
@@ -354,7 +372,7 @@ TEST_F(ShardRecoveryTest, MarksAreNotSettledBeforeTheySayWhatIsDoubted) {
   fill_all();
   wait_for_marks();
   ASSERT_EQ(set_.recovery().offsets_missing(), 0);
-  set_.doubt_all();
+  set_.recovery().doubt_all();
   ASSERT_EQ(set_.recovery().offsets_missing(), 110);
   EXPECT_FALSE(set_.recovery().settled());
   turn_until([this] { return set_.recovery().settled(); });
@@ -377,7 +395,7 @@ TEST_F(ShardRecoveryTest, APartitionThatIsDoubtedBeforeKafkaSaysWhereItBeginsIsR
   log_.without_leader = {0};
   std::vector<PartitionOffset> at = own;
   set_.assign(at);
-  set_.doubt_all();
+  set_.recovery().doubt_all();
   EXPECT_EQ(gap_ends(),
             (std::vector<std::optional<std::int64_t>>{std::numeric_limits<std::int64_t>::max()}));
   log_.without_leader.clear();
@@ -396,7 +414,7 @@ TEST_F(ShardRecoveryTest, WhatIsDoubtedIsReadAgainAlsoAfterItWasGivenUpMeanwhile
   std::vector<PartitionOffset> at = own;
   // Not until all shards' marks say so.
   cluster_.set_refusing(1, true);
-  set_.doubt_all();
+  set_.recovery().doubt_all();
   step_ = milliseconds{100};
   turn_until([this] { return metrics_.shards_away.value() == 1; });
   set_.revoke(own);
@@ -423,7 +441,7 @@ TEST_F(ShardRecoveryTest, WhatIsDoubtedStaysSoUntilMarksOfThePresentConnectionSa
   wait_until_shards_are_waited_for();
   cluster_.set_refusing(0, true);
   turn_until([this] { return is_in_trouble(0); });
-  set_.doubt_all();
+  set_.recovery().doubt_all();
   turn_for(std::chrono::seconds{1});
   cluster_.empty(0);
   cluster_.put_others_mark(100, {.cluster = "one", .last = looks_.point(99)}, 5);

@@ -86,7 +86,7 @@ class ShardTurnsTest : public ::testing::Test {
   std::vector<std::string> said_;
   std::vector<MarkValue> asked_;
   int answer_in_ = 0;
-  ShardTurns turns_{cluster_.connect(), options(),
+  ShardTurns turns_{std::make_shared<ClientShards>(cluster_.connect()), options(),
                     [this](std::int32_t, const MarkValue& mark) { return ask(mark); }, metrics_,
                     [this](LogLevel, std::string_view text) { said_.emplace_back(text); }};
   ShardTurns::Clock::time_point now_ = ShardTurns::Clock::now();

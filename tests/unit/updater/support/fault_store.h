@@ -29,6 +29,7 @@ class FaultStore final : public Store {
 
   void get(std::string_view key, Deadline, StoreCompletion& done) noexcept override {
     enqueue([this, key = std::string(key), &done](Fault fault) {
+      if (is_away && is_away(key)) fault = Fault::kLost;
       if (key == unreadable_key) return done.complete({unreadable_code, {}, 0, refusal});
       if (fault != Fault::kNone) return done.complete({code_of(fault), {}, 0, text_of(fault)});
       const auto found = records_.find(key);
@@ -61,6 +62,7 @@ class FaultStore final : public Store {
       enqueue([this, i, key = std::string(append.key), bytes = std::string(append.bytes),
                expire_at = append.expire_at, known_bytes = append.known_bytes, &done](Fault fault) {
         std::size_t length = 0;
+        if (is_away && is_away(key)) fault = Fault::kLost;
         if (key == refused_key) {
           return done.complete(i, {StoreCode::kServerError, {}, 0, refusal});
         }
@@ -86,7 +88,10 @@ class FaultStore final : public Store {
           ++writes_;
         }
         const bool told = fault == Fault::kNone || fault == Fault::kNoExpiry;
-        done.complete(i, {code_of(fault), {}, told ? length : 0, text_of(fault)});
+        done.complete(i, {.code = code_of(fault),
+                          .length_bytes = told ? length : 0,
+                          .text = text_of(fault),
+                          .connection_epoch = epoch_of ? epoch_of(key) : 0});
       });
     }
   }
@@ -98,10 +103,12 @@ class FaultStore final : public Store {
          expected = change.expected ? std::optional<std::string>(*change.expected) : std::nullopt,
          expire_at = change.expire_at, keep_appended = change.keep_appended,
          bound_to = change.connection_epoch, &done](Fault fault) {
-          if (epoch && bound_to && *bound_to != epoch()) {
+          const auto bound_now = epoch_of ? epoch_of(key) : epoch ? epoch() : 0;
+          if ((epoch || epoch_of) && bound_to && *bound_to != bound_now) {
             return done.complete({StoreCode::kUnavailable, {}, 0, {}});
           }
           if (refuse_exchanges) fault = Fault::kRefused;
+          if (is_away && is_away(key)) fault = Fault::kLost;
           if (fault == Fault::kRefused || fault == Fault::kLost) {
             return done.complete({code_of(fault), {}, 0, text_of(fault)});
           }
@@ -154,6 +161,10 @@ class FaultStore final : public Store {
   std::function<Fault()> next_fault;
   /// The epoch of the connection; if unset, the store has no connections.
   std::function<std::uint64_t()> epoch;
+  /// In a cluster: that of the connections to the master that has the key, and whether that master
+  /// cannot be reached.
+  std::function<std::uint64_t(std::string_view key)> epoch_of;
+  std::function<bool(std::string_view key)> is_away;
   bool immediate = true;
   /// As an account does that may not run scripts, or not PEXPIREAT.
   bool refuse_exchanges = false;

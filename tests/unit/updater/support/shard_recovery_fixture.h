@@ -162,7 +162,7 @@ class ShardRecoveryFixture : public ::testing::Test {
                     options(),
                     metrics_,
                     [this](LogLevel, std::string_view text) { said_.emplace_back(text); },
-                    cluster_.connect()};
+                    std::make_shared<ClientShards>(cluster_.connect())};
   PartitionSet::Clock::time_point now_ = PartitionSet::Clock::now();
   // How long a turn takes: about as long as a real one, or a shard that is well would seem to be
   // away.
