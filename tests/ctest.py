@@ -28,7 +28,7 @@ class Ctest:
         try:
             environment["FCAP_TEST_RESULTS"] = directory
             command = ["ctest", "--test-dir", f"{ROOT}/build/{self.preset}", "--output-on-failure", "--no-tests=error",
-                       "--timeout", "600", "-j", str(jobs),
+                       "--timeout", "1800", "-j", str(jobs),
                        "--resource-spec-file", f"{ROOT}/build/{self.preset}/brokers.json"]
             began = len(self.steps.output)
             passed = self.steps.run(*command, *arguments, **environment)

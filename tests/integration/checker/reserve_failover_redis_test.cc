@@ -154,7 +154,7 @@ TEST_F(ReserveFailover, AKilledMasterCostsOnlyWhatItsReplicasLacked) {
       cut_off = reservers.count();
       ASSERT_TRUE(wait_until([&] { return reservers.count() >= cut_off + 200; }));
     }
-    servers_->kill(master);
+    servers_->kill_master(master);
     const std::size_t acknowledged = reservers.count();
     if (cut) for_replicas(master, [&](int node) { servers_->thaw(node); });
     ASSERT_GE(servers_->wait_for_other_master(master), 0);
@@ -194,11 +194,12 @@ TEST_F(ReserveFailover, APlannedOneWithPausedWritesOrAnOrderlyShutdownCostsNothi
       // A busy machine's replicas may need longer than the default, after which it ends without
       // them.
       ASSERT_EQ(servers_->command(master, {"CONFIG", "SET", "shutdown-timeout", "300"}), "OK");
+      servers_->notice_soon();
       servers_->command(master, {"SHUTDOWN", "NOSAVE"});
     } else {
       // Longer than it takes until all clients have found the new master.
       if (planned == Planned::kPaused) {
-        ASSERT_EQ(servers_->command(master, {"CLIENT", "PAUSE", "20000", "WRITE"}), "OK");
+        ASSERT_EQ(servers_->command(master, {"CLIENT", "PAUSE", "600000", "WRITE"}), "OK");
       }
       ASSERT_TRUE(wait_until([&] {
         return servers_->command(testing::RedisSentinels::kFirstSentinel,

@@ -118,7 +118,7 @@ TEST_F(BehindSentinels, AllFormsGoToTheMasterAndToItsSuccessor) {
   use_all_forms(*checker, *other, "u1");
   ASSERT_TRUE(servers_->wait_for_replicas(2));
   servers_->command(0, {"WAIT", "2", "10000"});
-  servers_->kill(0);
+  servers_->kill_master(0);
   ASSERT_GE(servers_->wait_for_other_master(0), 0);
   // What the replica had is still refused; a call that fails meanwhile fails closed.
   EXPECT_TRUE(wait_until([&] {

@@ -70,7 +70,7 @@ class ProgramsBehindSentinels : public testing::KafkaTest {
 TEST_F(ProgramsBehindSentinels, AllOfThemFollowTheMaster) {
   Process updater({FCAP_UPDATER_BINARY, "run", "--config", config_.string()});
   EXPECT_TRUE(wait_until([&] { return has_all_users(0); })) << updater.errors();
-  servers_->kill(0);
+  servers_->kill_master(0);
   const int master = servers_->wait_for_other_master(0);
   ASSERT_GT(master, 0);
   EXPECT_TRUE(wait_until([&] { return has_all_users(master); })) << updater.errors();
@@ -97,7 +97,7 @@ TEST_F(ProgramsBehindSentinels, AReplayBeginsAgainWhenItsMasterWasKilled) {
   EXPECT_TRUE(wait_until([&] {
     return servers_->command(0, {"EXISTS", "fcap:{u1}", "fcap:{u2}", "fcap:{u3}"}) != "0";
   })) << replay.errors();
-  servers_->kill(0);
+  servers_->kill_master(0);
   ASSERT_GT(servers_->wait_for_other_master(0), 0);
   EXPECT_EQ(replay.wait(), 0) << replay.errors();
   // Sentinels of a busy machine may have elected yet another one meanwhile.

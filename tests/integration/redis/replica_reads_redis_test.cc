@@ -141,7 +141,7 @@ TEST_F(ReplicaReads, KeepCappingForAKilledMasterUntilTheFailoverIsOver) {
   EXPECT_TRUE(is_cap(verdict));
   EXPECT_FALSE(verdict.stale);
 
-  servers_->kill(0);
+  servers_->kill_master(0);
   std::uint64_t stale = 0;
   bool told = false;
   const auto over = [&] {
@@ -178,7 +178,7 @@ TEST_F(ReplicaReads, StandInOnceMoreForTheNextMaster) {
   for (int round = 0; round < 2; ++round) {
     // On a busy machine, Sentinels may have replaced one that was only slow.
     const int former = servers_->master();
-    servers_->kill(former);
+    servers_->kill_master(former);
     EXPECT_TRUE(wait_until([&] { return check().stale; })) << round << "\n" << log();
     ASSERT_GE(servers_->wait_for_other_master(former), 0);
     EXPECT_TRUE(wait_until([&] { return is_cap(check()) && !check().stale; })) << log();
@@ -193,7 +193,7 @@ TEST_F(ReplicaReads, StandInOnceMoreForTheNextMaster) {
 TEST_F(ReplicaReads, AreNotMadeWhereTheyAreNotAllowed) {
   open("");
   EXPECT_TRUE(is_cap(check()));
-  servers_->kill(0);
+  servers_->kill_master(0);
   bool failed_open = false;
   EXPECT_TRUE(wait_until([&] {
     const Verdict verdict = check();
@@ -206,6 +206,7 @@ TEST_F(ReplicaReads, AreNotMadeWhereTheyAreNotAllowed) {
 
 TEST_F(ReplicaReads, AreNotMadeFromAReplicaWhoseLinkIsDown) {
   // With one replica left, the Checker has no other replica to switch to.
+  servers_->notice_soon();
   servers_->kill(2);
   for (int node = RedisSentinels::kFirstSentinel; node < RedisSentinels::kNodes; ++node) {
     ASSERT_TRUE(wait_until([&] {

@@ -87,7 +87,7 @@ TEST_F(RedisBehindSentinels, AKilledMastersSuccessorIsFoundTwiceInARow) {
     // On a busy machine, Sentinels may have replaced one that was only slow.
     int master = servers_->master();
     const std::uint64_t epoch = client->connection_epoch();
-    servers_->kill(master);
+    servers_->kill_master(master);
     const std::string value = std::to_string(round);
     EXPECT_TRUE(writes(*client, "k", value)) << client->last_error();
     EXPECT_NE(client->connection_epoch(), epoch);
@@ -112,6 +112,7 @@ TEST_F(RedisBehindSentinels, ADemotedMasterThatStillAnswersAsAMasterIsLeft) {
   as_app.user = as_app.password = "app";
   const auto client = connected(as_app);
   const std::vector<std::string> app = {"--user", "app", "--pass", "app", "--no-auth-warning"};
+  servers_->notice_soon();
   EXPECT_EQ(servers_->command(0, {"ACL", "SETUSER", "default", "off"}, app), "OK");
   servers_->command(0, {"CLIENT", "KILL", "USER", "default"}, app);
   const int master = servers_->wait_for_other_master(0);
@@ -205,7 +206,7 @@ TEST_F(RedisBehindSentinels, AChangedPasswordOfTheSentinelsIsReadFromItsFile) {
   }
   EXPECT_GE(ended, 1);
   const int former = servers_->master();
-  servers_->kill(former);
+  servers_->kill_master(former);
   ASSERT_GE(servers_->wait_for_other_master(former), 0);
   EXPECT_TRUE(writes(*client, "k", "w"));
 }

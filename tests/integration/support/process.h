@@ -86,8 +86,7 @@ bool has_program(const std::string& name);
 
 /// Asks `condition` every few milliseconds until it holds or `time` is over; whether it held.
 template <typename Condition>
-bool wait_until(Condition&& condition,
-                std::chrono::milliseconds time = std::chrono::milliseconds{60'000}) {
+bool wait_until(Condition&& condition, std::chrono::milliseconds time = std::chrono::minutes{3}) {
   const auto end = std::chrono::steady_clock::now() + time;
   for (;;) {
     if (condition()) return true;

@@ -3,11 +3,23 @@
 #include <unistd.h>
 
 namespace fcap::testing {
+namespace {
+
+constexpr const char* kLate = "60000";
+
+}  // namespace
 
 RedisSentinels::RedisSentinels() : service_("redis-sentinel", directory_.path()) {
   service_.start();
   first_port_ = std::stoi(service_.value("port"));
   url_ = service_.value("url");
+  notice_after(kLate);
+}
+
+void RedisSentinels::notice_after(const std::string& milliseconds) const {
+  for (int node = kFirstSentinel; node < kNodes; ++node) {
+    command(node, {"SENTINEL", "SET", "fcap", "down-after-milliseconds", milliseconds});
+  }
 }
 
 std::string RedisSentinels::address(int node) const {
@@ -52,6 +64,7 @@ int RedisSentinels::wait_for_other_master(int former) const {
     found = master();
     return found >= 0 && found != former && command(found, {"ROLE"}).starts_with("master");
   });
+  notice_after(kLate);
   return changed ? found : -1;
 }
 

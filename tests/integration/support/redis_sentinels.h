@@ -29,6 +29,15 @@ class RedisSentinels {
                       const std::vector<std::string>& options = {}) const;
 
   void kill(int node) { act("kill", node); }
+  /// Kills the master, which the Sentinels notice.
+  void kill_master(int node) {
+    notice_soon();
+    kill(node);
+  }
+  /// The Sentinels take a server for dead that has not answered for two seconds. Otherwise they
+  /// wait for a minute, because on a busy machine one that lives may stand still for seconds, and
+  /// they would replace it; so they do again after wait_for_other_master().
+  void notice_soon() const { notice_after("2000"); }
   void freeze(int node) { act("freeze", node); }
   void thaw(int node) { act("thaw", node); }
   void start(int node);
@@ -41,6 +50,7 @@ class RedisSentinels {
   bool wait_for_replicas(int count) const;
 
  private:
+  void notice_after(const std::string& milliseconds) const;
   void act(const std::string& action, int node) {
     service_.act(action, {"--node", std::to_string(node)});
   }

@@ -20,7 +20,7 @@ namespace fcap::testing {
 /// A broker for all tests of the binary; a Redis, a topic and what must come of it for each.
 class UpdaterPipeline : public KafkaTest {
  protected:
-  static constexpr std::chrono::milliseconds kPatience{60'000};
+  static constexpr std::chrono::milliseconds kPatience{300'000};
   static constexpr std::uint64_t kSeed = 20'240'607;  // unless FCAP_TEST_SEED says another
 
   void SetUp() override {

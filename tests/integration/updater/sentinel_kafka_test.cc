@@ -32,7 +32,7 @@ class UpdaterBehindSentinels : public testing::UpdaterPipeline {
   // Kills the master while events are written; the one that took over.
   int fail_over(int master) {
     produce(5'000);
-    servers_->kill(master);
+    servers_->kill_master(master);
     for (int node = 0; node < RedisSentinels::kServers; ++node) {
       if (node != master) servers_->thaw(node);
     }
@@ -100,6 +100,7 @@ TEST_F(UpdaterBehindSentinels, WhatADemotedMasterThatStillAnswersWasToldIsWritte
   const int former = servers_->master();
   ASSERT_GE(former, 0);
   const std::vector<std::string> app = {"--user", "app", "--pass", "app", "--no-auth-warning"};
+  servers_->notice_soon();
   servers_->command(former, {"ACL", "SETUSER", "default", "off"}, app);
   servers_->command(former, {"CLIENT", "KILL", "USER", "default"}, app);
   servers_->command(former, {"CLIENT", "KILL", "TYPE", "replica"}, app);
