@@ -78,7 +78,7 @@ class RedisGroup(Group):
             return super().start()
 
     def form(self):
-        if not wait_until(self.formed, 60):
+        if not wait_until(self.formed, 180):
             raise Failure(f"{self.kind} in {self.home}: the servers did not find each other")
 
 

@@ -15,7 +15,7 @@ import sys
 from processes import freeze_tree, frozen, kill_tree, read, send, thaw_tree, wait_until
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-STOP_SECONDS = 15
+STOP_SECONDS = 60
 KINDS = {"redis": ("redis_server", "Redis"), "redis-sentinel": ("redis_server", "RedisSentinel"),
          "redis-cluster": ("redis_cluster_server", "RedisCluster"),
          "kafka": ("kafka_server", "Kafka"), "postgres": ("postgres_server", "Postgres")}

@@ -51,7 +51,7 @@ def own_directory():
 
 def nothing_survives(steps):
     """Servers, updaters, anything: a finished run leaves no process behind."""
-    return wait_until(lambda: not survivors(), 3) or not steps.run("ps", "-o", "pid,ppid,stat,args", *map(str, survivors()))
+    return wait_until(lambda: not survivors(), 30) or not steps.run("ps", "-o", "pid,ppid,stat,args", *map(str, survivors()))
 
 
 class Soak:

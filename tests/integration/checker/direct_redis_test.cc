@@ -94,8 +94,8 @@ TEST_F(CheckerDirect, ALateReplyReachesNobodyAndItsConnectionStays) {
   for (int round = 0; round < 10; ++round) {
     proxy.stall_replies(true);
     const auto begun = std::chrono::steady_clock::now();
-    EXPECT_EQ(CheckerWorld::reason(*checker, "u", 5ms), Reason::kTimeout);
-    EXPECT_GE(std::chrono::steady_clock::now() - begun, 5ms);
+    EXPECT_EQ(CheckerWorld::reason(*checker, "u", 100ms), Reason::kTimeout);
+    EXPECT_GE(std::chrono::steady_clock::now() - begun, 100ms);
     // Where this thread was late for a read of its own, the I/O thread has it.
     const auto timeouts = static_cast<std::uint64_t>(round) + 1;
     EXPECT_TRUE(wait_until([&] { return checker->health().store.timeouts >= timeouts; }));

@@ -129,13 +129,22 @@ bool TcpProxy::serve(Pair& pair) {
   return take_replies(pair) && deliver_replies(pair);
 }
 
+bool TcpProxy::is_cut_now() {
+  const std::uint32_t most = cut_one_of_;
+  if (most == 0) return false;
+  if (cut_next_ == 0) cut_next_ = most / 10 + static_cast<std::uint32_t>(random_()) % most;
+  if (++replies_ < cut_next_) return false;
+  replies_ = cut_next_ = 0;
+  return true;
+}
+
 bool TcpProxy::take_replies(Pair& pair) {
   const std::int64_t delay_us = delay_us_;
   const std::size_t room = delay_us > 0 ? random_() % kPieceBytesMax + 1 : kPieceBytesMax;
   std::string bytes;
   if (!receive(pair.server, room, bytes)) return false;
   if (bytes.empty()) return true;
-  if (cut_at_reply_.exchange(false)) return false;
+  if (cut_at_reply_.exchange(false) || is_cut_now()) return false;
   auto due = Clock::now();
   if (delay_us > 0) {
     due += std::chrono::microseconds{random_() % static_cast<std::uint64_t>(delay_us)};

@@ -34,6 +34,9 @@ class TcpProxy {
   void let_pass(std::size_t bytes) { may_pass_ += bytes; }
   /// The next reply, whoever waits for it, is lost together with its connection.
   void cut_before_next_reply() { cut_at_reply_ = true; }
+  /// Likewise now and then: one reply of a random number, up to this, at least a tenth of it. So
+  /// many that a new connection is greeted first, however slow the machine is.
+  void cut_one_reply_of(std::uint32_t most) { cut_one_of_ = most; }
   /// Closes all connections there are.
   void cut() { ++cuts_; }
   /// Where new connections lead from now on; those that stand stay.
@@ -52,6 +55,7 @@ class TcpProxy {
   void accept_one();
   bool serve(Pair& pair);
   bool take_replies(Pair& pair);
+  bool is_cut_now();
   bool deliver_replies(Pair& pair);
 
   std::atomic<int> server_port_;
@@ -61,6 +65,7 @@ class TcpProxy {
   std::atomic<bool> stalled_{false};
   std::atomic<std::size_t> may_pass_{0};
   std::atomic<bool> cut_at_reply_{false};
+  std::atomic<std::uint32_t> cut_one_of_{0};
   std::atomic<bool> refusing_{false};
   std::atomic<int> cuts_{0};
   std::atomic<std::size_t> accepted_{0};
@@ -69,6 +74,8 @@ class TcpProxy {
   // The thread's own.
   std::list<std::unique_ptr<Pair>> pairs_;
   std::mt19937 random_{1};
+  std::uint32_t replies_ = 0;   // since the last one that was cut
+  std::uint32_t cut_next_ = 0;  // so many
   std::thread thread_;
 };
 

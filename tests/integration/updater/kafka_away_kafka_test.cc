@@ -51,16 +51,7 @@ TEST_F(UpdaterKafkaAway, AFrozenKafkaAndAnEmptiedRedisHoldNothingUp) {
   expect_all_counted(*updater);
   kafka->freeze();
   redis_->command({"FLUSHALL"});
-  // For 20 s by a clock that stands still with the machine: turns of this thread.
-  constexpr milliseconds kTurn{100};
-  constexpr int kStandstill = 100;
-  std::uint64_t looks = updater->looks();
-  for (int turn = 0, silent = 0; turn < 200; ++turn) {
-    std::this_thread::sleep_for(kTurn);
-    silent = looks == updater->looks() ? silent + 1 : 0;
-    looks = updater->looks();
-    ASSERT_LT(silent, kStandstill) << "the main loop stands still";
-  }
+  expect_looks(*updater, 40);  // the main loop goes on
   EXPECT_TRUE(says(*updater, "no broker has answered for")) << updater->not_ready();
   EXPECT_TRUE(
       wait_until([&] { return updater->metrics().unreadable_partitions.value() == 12; }, kPatience))
@@ -68,7 +59,8 @@ TEST_F(UpdaterKafkaAway, AFrozenKafkaAndAnEmptiedRedisHoldNothingUp) {
   const std::string why = "it waits for Kafka to say where its reading begins";
   EXPECT_TRUE(says(*updater, "no progress for")) << updater->not_ready();
   EXPECT_TRUE(says(*updater, why)) << updater->not_ready();
-  EXPECT_NE(updater->log().find(why), std::string::npos) << updater->log();
+  EXPECT_TRUE(wait_until([&] { return updater->log().find(why) != std::string::npos; }))
+      << updater->log();
   kafka->thaw();
   expect_all_counted(*updater);
   EXPECT_TRUE(wait_until([&] { return updater->not_ready().empty(); }, kPatience))
@@ -93,11 +85,12 @@ TEST_F(UpdaterKafkaAway, AGroupWithoutACoordinatorIsNamedUntilItHasOne) {
   const std::string what = "the coordinator of group " + topic_ + " does not answer";
   const auto says_so = [&] {
     const std::string why = updater.not_ready();
-    return why.find("no partition has been assigned for 1") != std::string::npos &&
+    return why.find("no partition has been assigned for ") != std::string::npos &&
            why.find(what) != std::string::npos;
   };
   EXPECT_TRUE(wait_until(says_so, kPatience)) << updater.not_ready();
-  EXPECT_NE(updater.log().find(what), std::string::npos) << updater.log();
+  EXPECT_TRUE(wait_until([&] { return updater.log().find(what) != std::string::npos; }))
+      << updater.log();
   EXPECT_TRUE(updater.healthy());
 
   broker.stop();
@@ -105,7 +98,9 @@ TEST_F(UpdaterKafkaAway, AGroupWithoutACoordinatorIsNamedUntilItHasOne) {
   EXPECT_TRUE(wait_until([&] { return updater.not_ready().empty(); }, kPatience))
       << updater.not_ready();
   EXPECT_TRUE(wait_until([&] { return updater.metrics().events_written.value() == 1; }, kPatience));
-  EXPECT_NE(updater.log().find("progress again, after"), std::string::npos) << updater.log();
+  EXPECT_TRUE(wait_until([&] {
+    return updater.log().find("progress again, after") != std::string::npos;
+  })) << updater.log();
 }
 
 TEST_F(UpdaterKafkaAway, AFrozenKafkaAndAnEmptiedRedisDoNotKeepItFromStopping) {
