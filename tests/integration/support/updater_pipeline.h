@@ -68,6 +68,18 @@ class UpdaterPipeline : public KafkaTest {
     EXPECT_EQ(difference.unreadable, 0U) << "seed " << test_seed(kSeed);
   }
 
+  static void expect_ready(const RunningUpdater& updater) {
+    EXPECT_TRUE(wait_until([&] { return updater.not_ready().empty(); }, kPatience))
+        << updater.not_ready() << updater.log();
+  }
+  /// Until the log says so.
+  static void expect_said(const RunningUpdater& updater, std::string_view text) {
+    EXPECT_TRUE(
+        wait_until([&] { return updater.log().find(text) != std::string::npos; }, kPatience))
+        << text << "\n"
+        << updater.log();
+  }
+
   /// Until the updater has looked so often once more, and has told what it found. At the first of
   /// the looks something may have been missed that happened while it was under way.
   static void expect_looks(const RunningUpdater& updater, std::uint64_t more = 2) {

@@ -125,7 +125,7 @@ TEST_F(UpdaterCluster, EverythingIsCountedAndNothingTwice) {
   produce(5'000);
   expect_all_counted(*updater);
   expect_settled(*updater);
-  EXPECT_EQ(updater->not_ready(), "");
+  expect_ready(*updater);
   wait_for_safe_marks();
   updater->stop();
   expect_all_committed();

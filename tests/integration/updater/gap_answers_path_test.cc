@@ -105,9 +105,10 @@ TEST_F(GapAnswers, MessagesThatExpireInAnOpenGapAreMissingForGood) {
   produce(100);
   daemon = start_daemon();
   expect_missing_for_good();
-  EXPECT_NE(daemon->errors().find("messages that Redis lacks have expired in Kafka"),
-            std::string::npos)
-      << daemon->errors();
+  EXPECT_TRUE(wait_until([&] {
+    return daemon->errors().find("messages that Redis lacks have expired in Kafka") !=
+           std::string::npos;
+  })) << daemon->errors();
   EXPECT_EQ(daemon->errors().find("nothing is missing"), std::string::npos) << daemon->errors();
   daemon->kill();
   daemon = start_daemon();
@@ -129,9 +130,10 @@ TEST_F(GapAnswers, MessagesThatExpiredBeforeALossAreMissingForGoodAndNotAtAFirst
   redis_->command({"FLUSHALL"});
   expect_counted(*daemon);
   expect_missing_for_good();
-  EXPECT_NE(daemon->errors().find("Kafka no longer has the messages before offset"),
-            std::string::npos)
-      << daemon->errors();
+  EXPECT_TRUE(wait_until([&] {
+    return daemon->errors().find("Kafka no longer has the messages before offset") !=
+           std::string::npos;
+  })) << daemon->errors();
 }
 
 }  // namespace gap_answers_path_test

@@ -159,7 +159,7 @@ TEST_F(UpdaterRefusals, AKeyOfAnotherTypeIsADeadLetterAndEverybodyElseIsCounted)
   EXPECT_EQ(letters[0].key, "fcap:{stranger}");
   EXPECT_EQ(letters[0].headers.at("fcap.reason"), "refused");
   EXPECT_EQ(letters[0].headers.at("fcap.member").find("WRONGTYPE"), 0U);
-  EXPECT_NE(updater->log().find("offset 0: Redis refuses"), std::string::npos) << updater->log();
+  expect_said(*updater, "offset 0: Redis refuses");
   EXPECT_EQ(updater->log().find("stranger"), std::string::npos) << "no user is named";
   EXPECT_TRUE(wait_until([&] { return updater->not_ready().empty(); }, kPatience));
 }
@@ -174,7 +174,7 @@ TEST_F(UpdaterRefusals, ATopicThatWasRecreatedWhileItWasAwayIsReadFromItsBeginni
   produce(3'000);
   updater = start_updater();
   expect_all_counted(*updater);
-  EXPECT_NE(updater->log().find("not the log that was read"), std::string::npos) << updater->log();
+  expect_said(*updater, "not the log that was read");
 }
 
 // Two processes with one group_instance_id, as from a copied configuration: the first is fenced,

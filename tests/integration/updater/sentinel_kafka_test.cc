@@ -69,7 +69,7 @@ TEST_F(UpdaterBehindSentinels, NothingIsLostWhenMastersAreKilledTwiceInARow) {
   }
   produce(1'000);
   expect_all_counted(*updater);
-  EXPECT_EQ(updater->not_ready(), "");
+  expect_ready(*updater);
 }
 
 TEST_F(UpdaterBehindSentinels, AReplicaThatWasHeldBackIsFilledAgain) {

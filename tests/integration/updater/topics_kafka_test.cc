@@ -48,8 +48,8 @@ TEST_F(UpdatersOfTwoTopics, CountInOneRedisWithMarksOfTheirOwn) {
   expect_all_counted(*first);
   EXPECT_TRUE(wait_until([&] { return first->lag().messages == 0 && second->lag().messages == 0; },
                          kPatience));
-  EXPECT_EQ(first->not_ready(), "");
-  EXPECT_EQ(second->not_ready(), "");
+  expect_ready(*first);
+  expect_ready(*second);
   first->stop();
   second->stop();
   EXPECT_EQ(kafka->committed_sum(topic_, topic_, kPartitions), 15'000);
