@@ -35,6 +35,8 @@ RedisCluster::RedisCluster(const std::vector<std::string>& server_arguments)
   first_port_ = std::stoi(service_.value("port"));
   url_ = service_.value("url");
   std::fill_n(lives_.begin(), kMembers, true);
+  // On a busy machine a master may stand still for seconds, and must not be replaced for that.
+  set_node_timeout(std::chrono::seconds{30});
 }
 
 RedisCluster::RedisCluster(const std::string& ca_file, const Certificate& certificate)
