@@ -9,8 +9,6 @@
 namespace fcap::updater {
 namespace {
 
-using PartitionPhase = Partition::PartitionPhase;
-
 constexpr std::chrono::milliseconds kWaitStep{1};
 // The newest event that a mark vouches for may be a little ahead of the clock.
 constexpr std::chrono::hours kMarkOutlives{1};

@@ -8,8 +8,6 @@
 namespace fcap::updater {
 namespace {
 
-using PartitionPhase = Partition::PartitionPhase;
-
 std::optional<std::int64_t> end_of(const Gaps& gaps) {
   return gaps.empty() ? std::nullopt : std::optional(gaps.back().to);
 }

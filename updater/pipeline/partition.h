@@ -19,6 +19,15 @@
 
 namespace fcap::updater {
 
+/// A partition is read only in kReading. It leaves that phase when its mark must be compared
+/// (kChecking: at assignment, after a conflict, after a write that failed, after a reconnection);
+/// then Kafka may have to say where to begin (kAsking), while everything else goes on; then a mark
+/// must be acknowledged on the present connection (kConfirming), because without marks nobody would
+/// notice that Redis has lost what is read; then the consumer must be moved (kPlacing). In a
+/// cluster it begins in kAsking, the shards' marks are compared and confirmed in kConfirming, and
+/// it is in kChecking only until Kafka is asked again after an error.
+enum class PartitionPhase : std::uint8_t { kChecking, kAsking, kConfirming, kPlacing, kReading };
+
 /// An assigned partition: where its reading is, up to where everything is done, how its log is
 /// known again, and what it waits for. When it may be read is its Recovery's to say.
 ///
@@ -26,15 +35,6 @@ namespace fcap::updater {
 class Partition {
  public:
   using Clock = std::chrono::steady_clock;
-
-  /// It is read only in kReading. It leaves that phase when its mark must be compared (kChecking:
-  /// at assignment, after a conflict, after a write that failed, after a reconnection); then Kafka
-  /// may have to say where to begin (kAsking), while everything else goes on; then a mark must be
-  /// acknowledged on the present connection (kConfirming), because without marks nobody would
-  /// notice that Redis has lost what is read; then the consumer must be moved (kPlacing). In a
-  /// cluster it begins in kAsking, the shards' marks are compared and confirmed in kConfirming, and
-  /// it is in kChecking only until Kafka is asked again after an error.
-  enum class PartitionPhase : std::uint8_t { kChecking, kAsking, kConfirming, kPlacing, kReading };
 
   /// Reading should have continued at one offset and continued at a later one.
   struct Jump {

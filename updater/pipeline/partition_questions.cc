@@ -6,7 +6,6 @@
 
 namespace fcap::updater {
 
-using PartitionPhase = Partition::PartitionPhase;
 using OffsetQuery = Partition::PartitionCheck::OffsetQuery;
 
 PartitionQuestions::PartitionQuestions(OffsetSource& source, const MarkOptions& options,

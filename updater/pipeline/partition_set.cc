@@ -9,8 +9,6 @@
 
 namespace fcap::updater {
 
-using PartitionPhase = Partition::PartitionPhase;
-
 PartitionSet::PartitionSet(Store& store, Epoch epoch, OffsetSource& source,
                            const MarkOptions& options, Metrics& metrics, const LogCallback& log,
                            std::shared_ptr<ShardPort> shards)

@@ -9,8 +9,6 @@
 namespace fcap::updater {
 namespace {
 
-using PartitionPhase = Partition::PartitionPhase;
-
 constexpr std::chrono::milliseconds kBoundsStep{1};
 constexpr std::chrono::hours kMarksOutlive{1};
 

@@ -9,8 +9,6 @@
 namespace fcap::updater {
 namespace {
 
-using PartitionPhase = Partition::PartitionPhase;
-
 constexpr std::chrono::milliseconds kPieceAgain{1000};
 constexpr std::chrono::milliseconds kLostAgain{1000};
 
