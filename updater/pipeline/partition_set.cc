@@ -96,6 +96,7 @@ void PartitionSet::list(std::vector<PartitionOffset>& out) const {
 // --- Reading.
 
 void PartitionSet::tick(Clock::time_point now, Instant wall_now) {
+  expired_.tick(now);
   for (auto& [id, p] : partitions_) p.tick(now);
   recovery_->tick(now, wall_now, std::exchange(hurry_, false));
 }

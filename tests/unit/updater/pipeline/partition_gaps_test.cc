@@ -413,6 +413,19 @@ TEST_F(PartitionGaps, WhatHasExpiredStaysInTheMarkUntilItIsStated) {
   EXPECT_EQ(mark(), "501");
 }
 
+TEST_F(PartitionGaps, AStatementThatCannotBeMadeIsNotWaitedForForLong) {
+  log_.commits[0] = 500;
+  begin();
+  turns();
+  partitions_->recovery().expire(pieces().front(), 500, std::nullopt, {});
+  turns();
+  EXPECT_FALSE(decode_mark(mark_text()).value().gaps.empty());
+  now_ += std::chrono::minutes{1};
+  turns();
+  EXPECT_TRUE(decode_mark(mark_text()).value().gaps.empty());
+  EXPECT_EQ(partitions_->take_expired().size(), 1U) << "it is stated as soon as it can be";
+}
+
 TEST_F(PartitionGaps, WhatHadExpiredBeforeItWasGivenUpIsNotSaidOfALaterGap) {
   log_.commits[0] = 500;
   begin();
