@@ -93,9 +93,12 @@ class MisconfiguredChecker : public ::testing::Test {
   static void expect_config(WatchedChecker& watched, ConfigState state, std::string_view named) {
     EXPECT_TRUE(wait_until([&] { return watched.health().config_state == state; }))
         << watched.health().config_text;
-    EXPECT_NE(watched.health().config_text.find(named), std::string::npos)
-        << watched.health().config_text;
-    EXPECT_TRUE(watched.has_problem(named)) << watched.problems();
+    EXPECT_TRUE(wait_until([&] {
+      return watched.health().config_text.find(named) != std::string::npos &&
+             watched.has_problem(named);
+    })) << watched.health().config_text
+        << "\n"
+        << watched.problems();
     EXPECT_TRUE(wait_until([&] { return watched.logged(named); })) << watched.log();
   }
   static void expect_error(WatchedChecker& watched, std::string_view named) {

@@ -389,8 +389,9 @@ TEST_F(RedisClusterTransport, AServerThatIsNoNodeIsRefused) {
   wrong.addresses = {single.address()};
   auto client = Client::create(wrong);
   ASSERT_TRUE(client.ok());
-  EXPECT_TRUE(wait_until([&] { return !client.value()->last_error().empty(); }));
-  EXPECT_THAT(client.value()->last_error(), HasSubstr("topology"));
+  EXPECT_TRUE(wait_until([&] {
+    return client.value()->last_error().find("topology") != std::string::npos;
+  })) << client.value()->last_error();
   EXPECT_FALSE(client.value()->connected());
   EXPECT_EQ(Call({"GET", "k"}).on(*client.value()).code, TransportCode::kUnavailable);
 }
@@ -398,8 +399,10 @@ TEST_F(RedisClusterTransport, AServerThatIsNoNodeIsRefused) {
 TEST_F(RedisClusterTransport, ANodeOfAClusterIsRefusedAsASingleServer) {
   auto client = Client::create(testing::quick_options(cluster_->address(0)));
   ASSERT_TRUE(client.ok());
-  EXPECT_TRUE(wait_until([&] { return !client.value()->last_error().empty(); }));
-  EXPECT_THAT(client.value()->last_error(), HasSubstr("set the option topology to cluster"));
+  EXPECT_TRUE(wait_until([&] {
+    return client.value()->last_error().find("set the option topology to cluster") !=
+           std::string::npos;
+  })) << client.value()->last_error();
 }
 
 }  // namespace cluster_transport_redis_test

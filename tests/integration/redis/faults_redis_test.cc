@@ -186,7 +186,9 @@ TEST_F(RedisFaults, AFrozenServersConnectionIsMadeAnewOnceAReplyIsLongOverdue) {
     Call({"PING"}, milliseconds{5}).on(*client);
     return client->connection_epoch() == 2;
   }));
-  EXPECT_NE(client->last_error().find("stale_reset"), std::string::npos) << client->last_error();
+  EXPECT_TRUE(wait_until([&] {
+    return client->last_error().find("stale_reset") != std::string::npos;
+  })) << client->last_error();
   EXPECT_EQ(Call({"PING"}).on(*client).code, TransportCode::kUnavailable);  // at once, not queued
   redis_->thaw();
   EXPECT_TRUE(wait_until([&] { return answers(*client); }));
