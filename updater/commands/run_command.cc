@@ -264,7 +264,6 @@ void Daemon::start_beats() {
     config_->set_open_gaps(updater_->open_gaps());
     config_->set_marks(mark_news(now));
     config_->tick(now, base::wall_now());
-    if (config_->gaps_stated()) updater_->gaps_stated();
     if (!config_->refused().ok()) stop_.request_stop();
     if (now < due) return;
     if (due == Health::Clock::time_point{}) ServiceNotify::ready();

@@ -93,7 +93,6 @@ void ConfigPublisher::ask_if_due() {
 void ConfigPublisher::set_open_gaps(OpenGaps gaps) {
   if (gaps == gaps_) return;
   gaps_ = std::move(gaps);
-  ++gaps_set_;
   look_at_ = {};
 }
 
@@ -116,7 +115,6 @@ void ConfigPublisher::on_answer(const ConfigOperation& call) {
   if (writing_) {
     if (loss_.pending()) look_at_ = {};  // holds_back() counts from that look on
     loss_.written(losses_written_);
-    gaps_stated_ = gaps_written_;
     settled_ = true;
     extend_at_ = now_ + kExtendEvery;
     return;
@@ -145,8 +143,7 @@ void ConfigPublisher::on_answer(const ConfigOperation& call) {
     // Two updaters with different settings must not overwrite each other forever.
     const std::string text = with_gaps(call.record, recorded);
     const bool due = ours && now_ >= extend_at_;
-    if (text != call.record || due) return write(&call.record, text);
-    gaps_stated_ = gaps_set_;
+    if (text != call.record || due) write(&call.record, text);
     return;
   }
   if (!ours && log_) {
@@ -271,7 +268,6 @@ void ConfigPublisher::write(const std::string* found, const std::string& text) {
   }
   writing_ = true;
   losses_written_ = loss_.losses();
-  gaps_written_ = gaps_set_;
   call_ = ConfigOperation::make();
   store_->compare_and_set(change, now_ + kCallTime, *call_);
 }

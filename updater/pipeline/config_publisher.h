@@ -52,8 +52,6 @@ class ConfigPublisher {
 
   /// Sets what to state about gaps from now on.
   void set_open_gaps(OpenGaps gaps);
-  /// Whether the store has what set_open_gaps() said last.
-  [[nodiscard]] bool gaps_stated() const noexcept { return gaps_stated_ == gaps_set_; }
   /// Marks that are gone, and a new connection, lead to a look at once.
   void set_marks(MarkNews marks);
 
@@ -96,9 +94,6 @@ class ConfigPublisher {
   const Connection connection_;
   std::optional<std::uint64_t> known_of_;  // the connection before gaps_ and marks_ were set
   OpenGaps gaps_;
-  std::uint64_t gaps_set_ = 0;      // how often gaps_ has changed
-  std::uint64_t gaps_written_ = 0;  // how often by the last write
-  std::uint64_t gaps_stated_ = 0;   // how often by what was last known to be there
   MarkNews marks_;
   LossStatement loss_;
   Status refused_;

@@ -19,7 +19,7 @@ void ExpiredBook::expired_in_gaps(const Gaps& gone, ExpiredEvents events, Instan
                      "offset {}; their events are missing for good, and until the retention has "
                      "passed them no count that reaches back to them is complete",
                      events.partition, offsets_in(gone), gone.back().to));
-  found(std::move(events));
+  found_.push_back(std::move(events));
 }
 
 void ExpiredBook::lost(std::int32_t partition, const LogBounds& bounds, const SlotSet& slots) {
@@ -32,7 +32,7 @@ void ExpiredBook::lost(std::int32_t partition, const LogBounds& bounds, const Sl
                      partition, bounds.log_start));
   ExpiredEvents events{partition, bounds.gone_before, slots};
   if (*bounds.gone_before == Instant::max()) events.newest.reset();
-  found(std::move(events));
+  found_.push_back(std::move(events));
 }
 
 void ExpiredBook::jumped(std::int32_t partition, const Partition::Jump& jump) {
@@ -40,29 +40,7 @@ void ExpiredBook::jumped(std::int32_t partition, const Partition::Jump& jump) {
   report(LogLevel::kWarning,
          fmt::format("partition {}: offset {} no longer exists; the log begins at offset {}",
                      partition, jump.from, jump.to));
-  found({partition, jump.time});
-}
-
-void ExpiredBook::found(ExpiredEvents events) {
-  const auto [waiting, is_new] = waiting_.try_emplace(events.partition);
-  if (is_new) waiting->second.since = now_;
-  waiting->second.taken = false;
-  found_.push_back(std::move(events));
-}
-
-std::vector<ExpiredEvents> ExpiredBook::take() {
-  for (auto& [partition, waiting] : waiting_) waiting.taken = true;
-  return std::exchange(found_, {});
-}
-
-void ExpiredBook::stated() {
-  std::erase_if(waiting_, [](const auto& it) { return it.second.taken; });
-}
-
-bool ExpiredBook::unstated(std::int32_t partition) const {
-  constexpr std::chrono::minutes kWaitMost{1};
-  const auto found = waiting_.find(partition);
-  return found != waiting_.end() && now_ - found->second.since < kWaitMost;
+  found_.push_back({partition, jump.time});
 }
 
 void ExpiredBook::filled(std::int32_t partition) {

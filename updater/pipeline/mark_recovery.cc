@@ -104,6 +104,8 @@ void MarkRecovery::start_check(Partition& p, MarkedPartition& m) {
   p.wait_in(PartitionPhase::kChecking);
   p.check().again_at = {};
   p.check().bounds.reset();
+  // An answer that nobody has taken is about what was asked then.
+  if (p.positioned()) p.check().query = Partition::PartitionCheck::OffsetQuery::kNo;
   p.check().looks_at_mark = false;
   m.due = {};
   m.look.reset();
@@ -361,7 +363,7 @@ void MarkRecovery::tick_partition(Partition& p, MarkedPartition& m, Clock::time_
   if (m.mark->busy()) return;
   if (p.phase() == PartitionPhase::kAsking) finish_check(p, m, now);
   if (p.phase() == PartitionPhase::kChecking && now >= p.check().again_at) start_check(p, m);
-  if (p.phase() <= PartitionPhase::kAsking || parts_.expired->unstated(p.id())) return;
+  if (p.phase() <= PartitionPhase::kAsking) return;
   m.count_done(p);
   const std::int64_t wanted =
       mark_to_write(p.done_below().value_or(0), position_of(m.claimed()), m.may_fall);

@@ -42,6 +42,7 @@ class Partition {
     std::int64_t to = 0;
     std::optional<Instant> time = {};  ///< of the message there
     Clock::time_point due{};           ///< not to be judged before
+    bool asked = false;                ///< Kafka, about it
   };
 
   /// What its check waits for, and what that has found so far. Written by those who make it:
@@ -126,12 +127,15 @@ class Partition {
   /// The offset to commit, if it is not the one given last.
   [[nodiscard]] std::optional<std::int64_t> offset_to_commit();
 
-  /// Messages may have expired unread: until then, each jump counts, not only that of the first
-  /// message since the consumer was moved.
+  /// Messages may have expired unread: until then, and until it has caught up, each jump counts,
+  /// not only that of the first message since the consumer was moved.
   void watch_jumps(Clock::time_point until) noexcept { jumps_until_ = until; }
-  void tick(Clock::time_point now) noexcept {
+  /// Nothing that was fetched is still to be taken in.
+  void caught_up(Clock::time_point now) noexcept {
     if (jumps_until_ && now >= *jumps_until_) jumps_until_.reset();
   }
+  /// They were in another log.
+  void forget_jumps() noexcept { jump_ = later_jump_ = std::nullopt; }
   /// Not known yet whether messages were missing there.
   [[nodiscard]] std::optional<Jump>& jump() noexcept { return jump_; }
   /// It is known now; there may be another one.

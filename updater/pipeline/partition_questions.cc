@@ -70,6 +70,8 @@ void PartitionQuestions::send() {
 void PartitionQuestions::judge_jump(Partition& p, Clock::time_point now) {
   constexpr std::chrono::milliseconds kAskAgain{1000};
   if (!p.jump() || now < p.jump()->due) return;
+  // What was asked before may be answered from before the jump.
+  if (!std::exchange(p.jump()->asked, true)) p.check().query = OffsetQuery::kNo;
   const auto answer = answer_of(p);
   if (!answer) return;
   if (!answer->ok()) {
@@ -141,6 +143,7 @@ void PartitionQuestions::begin_other_log(Partition& p, std::int64_t start, std::
   const std::string cluster = p.log().cluster();
   p.close_range(stamp);
   p.log().forget();
+  p.forget_jumps();
   p.begin(start);
   p.log().set_cluster(cluster);
   p.wait_in(PartitionPhase::kConfirming);

@@ -88,6 +88,10 @@ void PartitionSet::offsets_were_reset(Clock::time_point now) {
   for (auto& [id, p] : partitions_) p.watch_jumps(now + kJumpsCount);
 }
 
+void PartitionSet::caught_up(Clock::time_point now) {
+  for (auto& [id, p] : partitions_) p.caught_up(now);
+}
+
 void PartitionSet::list(std::vector<PartitionOffset>& out) const {
   out.clear();
   for (const auto& [id, p] : partitions_) out.push_back({id, PartitionOffset::kNone});
@@ -96,8 +100,6 @@ void PartitionSet::list(std::vector<PartitionOffset>& out) const {
 // --- Reading.
 
 void PartitionSet::tick(Clock::time_point now, Instant wall_now) {
-  expired_.tick(now);
-  for (auto& [id, p] : partitions_) p.tick(now);
   recovery_->tick(now, wall_now, std::exchange(hurry_, false));
 }
 
@@ -144,6 +146,7 @@ void PartitionSet::begin_below(Partition& p, std::int64_t offset) {
   if (p.has_taken()) p.close_range(recovery_->stamp(p));
   p.begin(offset);
   p.log().forget();
+  p.forget_jumps();
   p.moved();
   recovery_->fell(p);
 }
@@ -174,10 +177,6 @@ void PartitionSet::seal(std::vector<Batch::BatchOffsets>& ranges) {
     if (p.has_taken()) p.close_range(recovery_->stamp(p));
     p.take_ranges(ranges);
   }
-}
-
-void PartitionSet::complete(const Batch::BatchOffsets& range) {
-  if (Partition* const p = find(range.partition)) p->complete(range);
 }
 
 void PartitionSet::complete_batch(const Batch& batch) {
@@ -223,7 +222,6 @@ std::optional<std::int64_t> PartitionSet::low_water(std::int32_t partition) cons
 void PartitionSet::collect_commits(std::vector<PartitionOffset>& out) {
   out.clear();
   for (auto& [id, p] : partitions_) {
-    if (expired_.unstated(id)) continue;
     if (const auto offset = p.offset_to_commit()) out.push_back({id, *offset});
   }
 }

@@ -56,9 +56,11 @@ class PartitionSet {
   void set_log_looks(LogLooks* looks) noexcept { questions_.set_log_looks(looks); }
   /// Something has happened to Kafka's brokers: the logs may be other ones now.
   void suspect_logs();
-  /// Some partition no longer had the offset that was to be read next: it is found out in the next
+  /// Some partition no longer had the offset that was to be read next: it is found out for a
   /// minute which one, and whether messages have expired unread.
   void offsets_were_reset(Clock::time_point now);
+  /// Nothing that was fetched is still to be taken in.
+  void caught_up(Clock::time_point now);
 
   /// Takes partitions over and says where each begins. Reads their marks, queries Kafka, and waits
   /// for both up to the marks' deadline; a partition that cannot be judged by then gets kNone, and
@@ -109,7 +111,6 @@ class PartitionSet {
 
   /// The messages taken since the last call, as ranges of a batch.
   void seal(std::vector<Batch::BatchOffsets>& ranges);
-  void complete(const Batch::BatchOffsets& range);
   /// A batch has been written: its ranges are complete, but for what the Recovery gives up.
   void complete_batch(const Batch& batch);
 
@@ -130,8 +131,6 @@ class PartitionSet {
   void piece_begun(const GapPiece& piece, const Delivered& first);
   /// What was found to be missing for good since the last call.
   [[nodiscard]] std::vector<ExpiredEvents> take_expired() { return expired_.take(); }
-  /// Checkers are told of all that take_expired() has given.
-  void expired_stated() { expired_.stated(); }
   /// Whether it is known of each partition what is missing.
   [[nodiscard]] bool gaps_known() const;
   /// Whether marks, and so pieces, are about users of some slots only.

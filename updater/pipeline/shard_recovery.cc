@@ -136,7 +136,6 @@ void ShardRecovery::prepare(Partition& p, Clock::time_point now) {
   if (of_shards == nullptr) return;
   of_shards->marks.taken(p.next_offset().value_or(0));
   of_shards->position = p.done_below().value_or(0);
-  of_shards->marks_wait = parts_.expired->unstated(p.id());
   // Where the position stands still, a look may have found more since.
   of_shards->log = p.log().identity(of_shards->position);
 }

@@ -51,7 +51,6 @@ struct ShardedPartition {
   bool known = false;         ///< the marks of all shards were read, at one time or another
   bool committed = false;     ///< the group had committed an offset of it
   bool no_mark_said = false;  ///< that something else stands at a mark's key
-  bool marks_wait = false;    ///< marks that are confirmed stay as they are for now
   /// Since when Kafka has not said whether the log of some mark is the one that is being read.
   std::optional<Clock::time_point> asking_since = {};
   /// Kafka's answer has taken too long (the partition may have no leader): the other partitions are

@@ -227,9 +227,7 @@ void ShardTurns::accept(std::int32_t id, ShardedPartition& p, const std::string&
 bool ShardTurns::is_due(const ShardedPartition& p, const std::string& node,
                         const ShardInTurn& shard, Clock::time_point now) const {
   const auto place = p.places.find(node);
-  const bool is_steady = steady(p, node, shard);
-  if (p.marks_wait && is_steady) return false;
-  if (place == p.places.end() || now >= place->second.due || !is_steady) return true;
+  if (place == p.places.end() || now >= place->second.due || !steady(p, node, shard)) return true;
   const auto confirmed = p.marks.confirmed(node);
   // The next updater takes a mark that does not say `arrivals_safe` for a loss, so it is written
   // again until it can.

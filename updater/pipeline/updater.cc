@@ -313,6 +313,7 @@ void Updater::read_batch() {
   } else {
     partitions_->seek_all_again();
   }
+  if (!messages_.full()) partitions_->caught_up(now);
   messages_.clear();
 }
 

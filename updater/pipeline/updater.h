@@ -98,8 +98,6 @@ class Updater final : private kafka::AssignmentListener {
 
   /// The gaps of the partitions that are assigned. On run()'s thread only, as from Health's beat.
   [[nodiscard]] OpenGaps open_gaps();
-  /// They are stated, as they were given last.
-  void gaps_stated() { partitions_->expired_stated(); }
   /// Likewise.
   [[nodiscard]] MarkNews mark_news();
 

@@ -68,11 +68,6 @@ RunningUpdater::RunningUpdater(const Options& options) : log_(std::make_shared<L
   };
   parts.log = log;
   updater_ = or_throw(updater::Updater::create(wanted, parts, metrics_));
-  // Here are no Checkers to be told.
-  health_.on_beat(std::chrono::milliseconds{100}, [this] {
-    (void)updater_->open_gaps();
-    updater_->gaps_stated();
-  });
   thread_ = std::jthread([this, log](const std::stop_token& stop) {
     if (const Status status = updater_->run(stop); !status.ok()) {
       log(LogLevel::kError, status.text());

@@ -76,22 +76,6 @@ TEST_F(ConfigPublisherGaps, OpenGapsAreSaidAtOnceAndTakenBackWhenTheyAreClosed) 
   EXPECT_EQ(missing(), redis::ConfigRecord::MissingBefore{});
 }
 
-TEST_F(ConfigPublisherGaps, GapsAreStatedOnceTheStoreHasThem) {
-  ConfigPublisher publisher(*store_, record_of(std::chrono::days{32}), kReader, {});
-  tick(publisher);
-  const OpenGaps gaps = gaps_of({{0, at_}});
-  publisher.set_open_gaps(gaps);
-  EXPECT_FALSE(publisher.gaps_stated());
-  tick(publisher);
-  EXPECT_TRUE(publisher.gaps_stated());
-  // Set again while the former ones are being looked for, they are not taken for those.
-  publisher.set_open_gaps(gaps_of({{0, at_ + std::chrono::hours{1}}}));
-  publisher.set_open_gaps(gaps);
-  EXPECT_FALSE(publisher.gaps_stated());
-  tick(publisher);
-  EXPECT_TRUE(publisher.gaps_stated()) << "without a write";
-}
-
 TEST_F(ConfigPublisherGaps, UpdatersOfTwoTopicsSpeakEachOfItsOwn) {
   ConfigPublisher first(*store_, record_of(std::chrono::days{32}), kReader, {});
   ConfigPublisher second(*store_, record_of(std::chrono::days{32}), {"g", "u"}, {});

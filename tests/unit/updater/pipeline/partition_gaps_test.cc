@@ -51,7 +51,7 @@ class PartitionGaps : public testing::PartitionSetFixture {
     }
     std::vector<Batch::BatchOffsets> ranges;
     partitions_->seal(ranges);
-    for (const Batch::BatchOffsets& range : ranges) partitions_->complete(range);
+    for (const Batch::BatchOffsets& range : ranges) testing::complete(*partitions_, range);
   }
   std::vector<GapPiece> pieces() {
     std::vector<GapPiece> all;
@@ -378,52 +378,8 @@ TEST_F(PartitionGaps, WhatExpiresInAGapLeavesIt) {
   EXPECT_EQ(partitions_->recovery().offsets_missing(), 0);
   EXPECT_EQ(mark(), "500");
   EXPECT_EQ(partitions_->take_expired().size(), 1U);
-  partitions_->expired_stated();
   partitions_->recovery().expire(newest, 490, std::nullopt, {});
   EXPECT_TRUE(partitions_->take_expired().empty()) << "nothing is missing there";
-}
-
-// A process that is killed before leaves a mark that still names them, and the next one finds out.
-TEST_F(PartitionGaps, WhatHasExpiredStaysInTheMarkUntilItIsStated) {
-  const auto gaps_in_mark = [this] { return decode_mark(mark_text()).value().gaps; };
-  log_.commits[0] = 500;
-  begin();
-  turns();
-  std::vector<PartitionOffset> commits;
-  partitions_->collect_commits(commits);
-  const GapPiece newest = pieces().front();
-  partitions_->recovery().expire(newest, 500, std::nullopt, {});
-  const Gaps before = gaps_in_mark();
-  ASSERT_FALSE(before.empty());
-  EXPECT_TRUE(partitions_->take(0, 500));
-  std::vector<Batch::BatchOffsets> ranges;
-  partitions_->seal(ranges);
-  partitions_->complete(ranges.at(0));
-  turns();
-  EXPECT_EQ(partitions_->take_expired().size(), 1U);
-  turns();
-  partitions_->collect_commits(commits);
-  EXPECT_TRUE(commits.empty());
-  EXPECT_EQ(gaps_in_mark(), before);
-  partitions_->expired_stated();
-  turns();
-  partitions_->collect_commits(commits);
-  EXPECT_EQ(commits.size(), 1U);
-  EXPECT_TRUE(gaps_in_mark().empty());
-  EXPECT_EQ(mark(), "501");
-}
-
-TEST_F(PartitionGaps, AStatementThatCannotBeMadeIsNotWaitedForForLong) {
-  log_.commits[0] = 500;
-  begin();
-  turns();
-  partitions_->recovery().expire(pieces().front(), 500, std::nullopt, {});
-  turns();
-  EXPECT_FALSE(decode_mark(mark_text()).value().gaps.empty());
-  now_ += std::chrono::minutes{1};
-  turns();
-  EXPECT_TRUE(decode_mark(mark_text()).value().gaps.empty());
-  EXPECT_EQ(partitions_->take_expired().size(), 1U) << "it is stated as soon as it can be";
 }
 
 TEST_F(PartitionGaps, WhatHadExpiredBeforeItWasGivenUpIsNotSaidOfALaterGap) {
@@ -433,7 +389,6 @@ TEST_F(PartitionGaps, WhatHadExpiredBeforeItWasGivenUpIsNotSaidOfALaterGap) {
   const GapPiece newest = pieces().front();
   partitions_->recovery().expire(newest, newest.from + 1, std::nullopt, {});
   (void)partitions_->take_expired();
-  partitions_->expired_stated();
   const PartitionOffset own{0, PartitionOffset::kNone};
   partitions_->revoke({&own, 1});
   store_.records().clear();

@@ -43,7 +43,7 @@ class PartitionLogs : public testing::PartitionSetFixture {
       if (offset + 1 < end) continue;
       std::vector<Batch::BatchOffsets> ranges;
       set_.seal(ranges);
-      for (const Batch::BatchOffsets& range : ranges) set_.complete(range);
+      for (const Batch::BatchOffsets& range : ranges) testing::complete(set_, range);
     }
     settle();
   }

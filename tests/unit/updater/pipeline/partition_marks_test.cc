@@ -11,7 +11,7 @@ TEST_F(PartitionMarks, AMarkIsNotWrittenToAServerReachedSince) {
   set_mark(100);
   assign();
   tick();
-  set_.complete(take(100, 150));
+  testing::complete(set_, take(100, 150));
   store_.immediate = false;
   tick();            // takes the first answer in, writes 150
   ++epoch_;          // the old master is gone with the events …
@@ -35,7 +35,7 @@ TEST_F(PartitionMarks, AMarkThatIsNoNumberCountsAsMissing) {
   ASSERT_FALSE(said_.empty());
   EXPECT_TRUE(said_[0].starts_with(key(0) + ": ")) << said_[0];
   EXPECT_NE(said_[0].find("no mark of fcap's"), std::string::npos) << said_[0];
-  set_.complete(take(10, 20));
+  testing::complete(set_, take(10, 20));
   tick();
   tick();
   EXPECT_EQ(mark(), "20");

@@ -73,7 +73,7 @@ TEST_F(PartitionWaits, OneWithoutALeaderStopsNoOtherOne) {
   EXPECT_NE(set_.trouble().find("partition 1: cannot find where to begin"), std::string::npos)
       << set_.trouble();
   EXPECT_FALSE(set_.take(1, 100));
-  set_.complete(take(100, 110));
+  testing::complete(set_, take(100, 110));
   settle();
   EXPECT_EQ(mark(), "110");
   // Redis is another server now: its marks come first.
@@ -102,7 +102,7 @@ TEST_F(PartitionWaits, OneWhoseLogCannotBeLookedAtStopsNoOtherOne) {
     ASSERT_FALSE(set_.checking());
     ASSERT_TRUE(set_.failing());
   }
-  set_.complete(take(100, 110));
+  testing::complete(set_, take(100, 110));
   settle();
   EXPECT_EQ(mark(), "110");
   looks.silent.clear();
@@ -174,7 +174,7 @@ TEST_F(PartitionWaits, OneThatIsGivenUpAndTakenOverAgainIsReadOnceItHasALeader) 
   settle_long();
   EXPECT_EQ(to_place(), (Places{{1, 10}}));
   set_.placed(1);
-  set_.complete(take(10, 20, 1));
+  testing::complete(set_, take(10, 20, 1));
   settle();
   EXPECT_EQ(mark(1), "20");
 }
@@ -201,7 +201,7 @@ TEST_F(PartitionWaits, WhatIsDoubtedOfOneIsReadAgainAlsoAfterItWasGivenUpMeanwhi
   EXPECT_EQ(to_place(), (Places{{0, 10}}));
   place_all();
   std::vector<PartitionOffset> both{{0, PartitionOffset::kNone}, {1, PartitionOffset::kNone}};
-  set_.complete(take(10, 110));
+  testing::complete(set_, take(10, 110));
   settle();
   set_.revoke(both);
   EXPECT_EQ(mark(0), "110");
@@ -223,7 +223,7 @@ TEST_F(PartitionWaits, WhatIsDoubtedOfOneIsReadAgainAlsoAfterItWasGivenUpMeanwhi
 TEST_F(PartitionWaitsWithGaps, WhatIsDoubtedStaysSoUntilAMarkSaysIt) {
   set_mark(100);
   assign();
-  set_.complete(take(100, 120));
+  testing::complete(set_, take(100, 120));
   settle();
   set_.recovery().doubt_all();
   tick();  // its mark is read
@@ -251,7 +251,7 @@ TEST_F(PartitionWaitsWithGaps, OneThatIsDoubtedAtItsAssignmentIsSaidToLackDataAl
 
 TEST_F(PartitionWaitsWithGaps, OneThatHasLostDataIsSaidToLackItAlthoughNobodyKnowsHowMuch) {
   begin_both();
-  for (const std::int32_t partition : {0, 1}) set_.complete(take(100, 120, partition));
+  for (const std::int32_t partition : {0, 1}) testing::complete(set_, take(100, 120, partition));
   settle();
   EXPECT_EQ(gap_ends(), (Ends{{0, std::nullopt}, {1, std::nullopt}}));
   EXPECT_TRUE(set_.gaps_known());

@@ -174,9 +174,6 @@ TEST_F(ShardRecoveryTest, WhatHasExpiredIsMissingForGoodForTheUsersOfTheShardTha
   EXPECT_EQ(expired[0].newest, instant_from_ms(1'699'000'000'000));
   EXPECT_EQ(metrics_.offset_resets.value(), 1U);
   fill_all();
-  turn_for(std::chrono::seconds{1});
-  EXPECT_FALSE(set_.recovery().settled()) << "before that is stated";
-  set_.expired_stated();
   wait_for_marks();
   EXPECT_EQ(set_.recovery().offsets_missing(), 0);
   EXPECT_FALSE(was_said("nothing is missing"));

@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/updater/support/completed.h"
 #include "tests/unit/updater/support/fake_log.h"
 #include "tests/unit/updater/support/fault_store.h"
 #include "updater/pipeline/partition_set.h"

@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/updater/support/completed.h"
 #include "tests/unit/updater/support/fake_log.h"
 #include "tests/unit/updater/support/fake_looks.h"
 #include "tests/unit/updater/support/fault_store.h"
@@ -73,7 +74,7 @@ class ShardRecoveryFixture : public ::testing::Test {
       if (offset + 1 < end) continue;
       std::vector<Batch::BatchOffsets> ranges;
       set_.seal(ranges);
-      for (const Batch::BatchOffsets& range : ranges) set_.complete(range);
+      for (const Batch::BatchOffsets& range : ranges) complete(set_, range);
     }
   }
   // Everything that is missing is read again.
